@@ -1,0 +1,305 @@
+# flaunch: one build. `make demo` and `make check` install what is missing;
+# `make` alone builds with what is there.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+VERSION := $(shell sed -n 's/.*VERSION_TEXT "\(.*\)"/\1/p' common/version.h)
+ABI := 0
+
+# SAN=1: address and undefined sanitizers, for check-asan.
+ifdef SAN
+SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+OPT ?= -O1
+endif
+OPT ?= -O2
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Wimplicit-fallthrough
+WERROR ?=
+CPPFLAGS += -I. -I$(BUILD)/include -D_GNU_SOURCE
+CFLAGS += -std=gnu11 -g $(OPT) $(WARN) $(WERROR) -fPIC -pthread $(SANFLAGS)
+CXXFLAGS += -std=c++17 -g $(OPT) -Wall -Wextra -fPIC -pthread $(SANFLAGS)
+LDFLAGS += -pthread $(SANFLAGS)
+
+# The archive of libuv starts faster than the shared object; either will do.
+UV_A := $(firstword $(wildcard /usr/lib/*/libuv_a.a /usr/lib/*/libuv.a))
+UV := $(if $(UV_A),$(UV_A) -ldl -lrt,-luv)
+GLOO := $(firstword $(wildcard /usr/include/gloo/allreduce.h \
+	/usr/local/include/gloo/allreduce.h))
+
+# V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@)
+
+# Headers of CUDA and NCCL check our declarations where they are found:
+# CUDA_HOME, NCCL_HOME, the system, what `make deps-nvidia` fetched.
+NVIDIA := build/nvidia
+CUDA_INC := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h \
+	/usr/local/cuda/include/cuda_runtime_api.h \
+	/usr/include/cuda_runtime_api.h \
+	$(NVIDIA)/nvidia/*/include/cuda_runtime_api.h)))
+NCCL_INC := $(firstword $(dir $(wildcard $(NCCL_HOME)/include/nccl.h \
+	/usr/include/nccl.h $(NVIDIA)/nvidia/nccl/include/nccl.h)))
+
+COMMON := $(wildcard common/*.c)
+LAUNCHER := $(wildcard launcher/*.c)
+WORKER := $(filter-out worker/cuda_check.c worker/nccl_check.c, \
+	$(wildcard worker/*.c))
+ifneq ($(CUDA_INC),)
+WORKER += worker/cuda_check.c
+$(BUILD)/worker/cuda_check.o: CPPFLAGS += -isystem $(CUDA_INC)
+ifneq ($(NCCL_INC),)
+WORKER += worker/nccl_check.c
+$(BUILD)/worker/nccl_check.o: CPPFLAGS += -isystem $(NCCL_INC) \
+	-isystem $(CUDA_INC)
+endif
+endif
+EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard worker/examples/*.c)))
+
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+COMMON_O := $(call obj,$(COMMON))
+LAUNCHER_O := $(call obj,$(LAUNCHER))
+WORKER_O := $(call obj,$(WORKER))
+
+SO := $(BUILD)/libflaunch.so
+GLOO_SO := $(BUILD)/libflaunch_gloo.so
+
+.PHONY: all
+all: $(BUILD)/flaunch $(BUILD)/libflaunch.a $(SO) \
+	$(if $(GLOO),$(GLOO_SO)) $(EXAMPLES) $(BUILD)/flaunch.pc
+
+$(BUILD)/flaunch: $(LAUNCHER_O) $(COMMON_O)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV)
+
+$(BUILD)/libflaunch.a: $(WORKER_O) $(COMMON_O)
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(SO).$(ABI): $(WORKER_O) $(COMMON_O) worker/flaunch.map
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libflaunch.so.$(ABI) \
+		-Wl,--version-script,worker/flaunch.map -Wl,-rpath,'$$ORIGIN' \
+		-o $@ $(WORKER_O) $(COMMON_O) -luv -ldl
+
+$(SO): $(SO).$(ABI)
+	@ln -sf libflaunch.so.$(ABI) $@
+
+$(GLOO_SO).$(ABI): $(BUILD)/worker/gloo_shim.o worker/gloo.map
+	$(call say,LD)
+	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-soname,libflaunch_gloo.so.$(ABI) \
+		-Wl,--version-script,worker/gloo.map -o $@ $< -lgloo
+
+$(GLOO_SO): $(GLOO_SO).$(ABI)
+	@ln -sf libflaunch_gloo.so.$(ABI) $@
+
+$(BUILD)/examples/%: $(BUILD)/worker/examples/%.o $(SO)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $< -L$(BUILD) \
+		-lflaunch -lm
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.cc
+	@mkdir -p $(@D)
+	$(call say,CXX)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/flaunch.pc: common/version.h Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' \
+		'includedir=$${prefix}/include' '' 'Name: flaunch' \
+		'Description: ranks, rendezvous and collectives for training jobs' \
+		'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
+		'Libs: -L$${libdir} -lflaunch' \
+		'Libs.private: -luv -ldl -pthread' > $@
+
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# --- what users run -----------------------------------------------------
+
+.PHONY: deps
+deps:
+	@tests/tools/deps build
+
+.PHONY: demo
+demo: deps
+	@$(MAKE) --no-print-directory all
+	$(BUILD)/flaunch --nproc_per_node=4 $(BUILD)/examples/train \
+		worker/examples/digits.csv
+
+.PHONY: check
+check:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory check-built
+
+# Ubuntu and Debian name it differently; check-fresh proves both Debians.
+.PHONY: install
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man3 \
+		$(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 755 $(BUILD)/flaunch $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(BUILD)/libflaunch.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(SO).$(ABI) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libflaunch.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libflaunch.so
+	if [ -e $(GLOO_SO).$(ABI) ]; then \
+		install -m 755 $(GLOO_SO).$(ABI) $(DESTDIR)$(PREFIX)/lib/ && \
+		ln -sf libflaunch_gloo.so.$(ABI) \
+			$(DESTDIR)$(PREFIX)/lib/libflaunch_gloo.so; fi
+	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(BUILD)/flaunch.pc \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/flaunch.pc
+	install -m 644 worker/flaunch.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 man/*.3 $(DESTDIR)$(PREFIX)/share/man/man3/
+	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)
+
+# --- tests ----------------------------------------------------------------
+
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+FAULT := $(patsubst tests/fault/%.c,$(BUILD)/tests/fault/%,$(wildcard tests/fault/test_*.c))
+PROGS := $(patsubst tests/progs/%.c,$(BUILD)/tests/progs/%,$(wildcard tests/progs/*.c))
+FUZZ_NAMES := $(basename $(notdir $(wildcard tests/fuzz/fuzz_*.c)))
+REPLAY := $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES))
+STANDIN := $(patsubst tests/standin/%.c,$(BUILD)/tests/standin/%.so,$(wildcard tests/standin/*.c))
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
+
+# What tests link: everything but main.
+PARTS_O := $(filter-out $(BUILD)/launcher/main.o,$(LAUNCHER_O)) \
+	$(filter-out $(BUILD)/worker/flaunch.o,$(WORKER_O)) $(COMMON_O)
+
+$(BUILD)/parts.a: $(PARTS_O)
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/parts.a
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(UV) -ldl
+
+# The n-th call of these fails where a test says so.
+WRAPPED := malloc calloc realloc strdup uv_async_init uv_loop_init uv_tcp_open \
+	uv_listen uv_accept uv_read_start uv_write uv_try_write uv_poll_init \
+	uv_poll_start uv_signal_init uv_signal_start pthread_create
+WRAP := $(foreach f,$(WRAPPED),-Wl,--wrap=$(f))
+$(BUILD)/tests/fault/%: $(BUILD)/tests/fault/%.o \
+		$(BUILD)/tests/fault/wrap.o $(BUILD)/parts.a
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(UV) -ldl
+
+$(BUILD)/tests/progs/%: $(BUILD)/tests/progs/%.o $(BUILD)/libflaunch.a
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^ $(UV) -ldl
+
+$(BUILD)/tests/standin/%.so: tests/standin/%.c
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -g -O1 -Wall -Wextra -fPIC -shared -o $@ $<
+
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $<
+
+# Plain builds replay the corpus; `make fuzz` searches, with clang.
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o \
+		$(BUILD)/parts.a
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) -ldl
+
+.PHONY: tests-built
+tests-built: all $(UNIT) $(FAULT) $(PROGS) $(REPLAY) $(STANDIN)
+
+.PHONY: check-built
+check-built: tests-built
+	python3 tests/run.py --build $(BUILD) $(if $(STRICT),--strict) $(TESTS)
+
+.PHONY: check-asan
+check-asan:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory BUILD=build/asan SAN=1 check-built
+
+FUZZ_SECONDS ?= 10
+.PHONY: fuzz
+fuzz:
+	@tests/tools/deps build test lint
+	@set -e; for name in $(FUZZ_NAMES); do \
+		$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
+			OPT=-O1 SAN= SANFLAGS="-fsanitize=address,undefined,fuzzer-no-link" \
+			build/fuzz/parts.a build/fuzz/tests/fuzz/$$name.o; \
+		clang -fsanitize=address,undefined,fuzzer -pthread \
+			-o build/fuzz/$$name build/fuzz/tests/fuzz/$$name.o \
+			build/fuzz/parts.a $(UV) -ldl; \
+		mkdir -p build/fuzz/corpus/$$name; \
+		build/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+			build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+	done
+
+.PHONY: bench
+bench:
+	@tests/tools/deps build bench
+	@$(MAKE) --no-print-directory all $(BENCH)
+	python3 tests/bench/launch.py --build $(BUILD)
+	python3 tests/bench/memory.py --build $(BUILD)
+
+# Both commands of the README in a bare Debian 12 and 13 root; as root.
+.PHONY: check-fresh
+check-fresh:
+	tests/tools/check-fresh
+
+# On a machine with a GPU: what CI cannot try.
+.PHONY: check-gpu
+check-gpu:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory tests-built
+	python3 tests/run.py --build $(BUILD) e2e/test_gpu
+
+# Headers and libraries of CUDA and NCCL where the machine has none.
+.PHONY: deps-nvidia
+deps-nvidia:
+	tests/tools/deps-nvidia $(NVIDIA)
+
+# --- how the code looks -------------------------------------------------
+
+C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
+
+.PHONY: format
+format:
+	clang-format -i $(C_FILES)
+
+.PHONY: lint
+lint:
+	@tests/tools/deps build test lint
+	@$(MAKE) --no-print-directory lint-built
+
+.PHONY: lint-built
+lint-built:
+	clang-format --dry-run --Werror $(C_FILES)
+	tests/tools/include-rules
+	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
+		--enable=warning,performance,portability \
+		--suppress=missingIncludeSystem --suppress=missingInclude \
+		common launcher worker
+	printf '%s\n' $(COMMON) $(LAUNCHER) $(WORKER) | \
+		grep -v _check.c | xargs -P 2 -n 6 clang-tidy --quiet \
+		--warnings-as-errors='*' 2>/dev/null \
+		-- -std=gnu11 -I. -D_GNU_SOURCE
+	$(MAKE) --no-print-directory BUILD=build/clang CC=clang CXX=clang++ \
+		WERROR=-Werror all
+	$(MAKE) --no-print-directory BUILD=build/gcc CC=gcc WERROR=-Werror all

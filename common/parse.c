@@ -1,0 +1,132 @@
+#include "common/parse.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define YEAR_SECONDS (366ULL * 24 * 3600)
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+int parse_int(const char *text, int64_t min, int64_t max, int64_t *value_out)
+{
+    bool negative = text[0] == '-';
+    const char *p = text + (negative ? 1 : 0);
+    uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
+    uint64_t magnitude = 0;
+    bool overflow = false;
+    int64_t value;
+
+    if (!is_digit(*p)) {
+        return -EINVAL;
+    }
+    for (; is_digit(*p); p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+
+        /* After an overflow read on, to tell a number from something else. */
+        overflow = overflow || magnitude > (limit - digit) / 10;
+        magnitude = overflow ? 0 : magnitude * 10 + digit;
+    }
+    if (*p != '\0') {
+        return -EINVAL;
+    }
+    value = (int64_t)(negative ? 0 - magnitude : magnitude);
+    if (overflow || value < min || value > max) {
+        return -ERANGE;
+    }
+    *value_out = value;
+    return 0;
+}
+
+int parse_seconds(const char *text, uint64_t *ms_out)
+{
+    const char *p = text;
+    uint64_t seconds = 0;
+    uint64_t ms = 0;
+    bool digits = false;
+
+    for (; is_digit(*p); p++) {
+        digits = true;
+        if (seconds <= YEAR_SECONDS) {
+            seconds = seconds * 10 + (uint64_t)(*p - '0');
+        }
+    }
+    if (*p == '.') {
+        uint64_t unit = 100;
+
+        for (p++; is_digit(*p); p++) {
+            digits = true;
+            ms += unit * (uint64_t)(*p - '0');
+            unit /= 10;
+        }
+    }
+    if (!digits || *p != '\0') {
+        return -EINVAL;
+    }
+    if (seconds > YEAR_SECONDS) {
+        return -ERANGE;
+    }
+    *ms_out = seconds * 1000 + ms;
+    return 0;
+}
+
+bool parse_list_next(const char **cursor, const char **item_out,
+                     size_t *len_out)
+{
+    const char *item = *cursor;
+    size_t len;
+
+    if (item == NULL) {
+        return false;
+    }
+    len = strcspn(item, ",");
+    *cursor = item[len] == ',' ? item + len + 1 : NULL;
+    while (len > 0 && is_blank(*item)) {
+        item++;
+        len--;
+    }
+    while (len > 0 && is_blank(item[len - 1])) {
+        len--;
+    }
+    *item_out = item;
+    *len_out = len;
+    return true;
+}
+
+int parse_host_port(const char *text, char *host_out, size_t host_size,
+                    uint16_t *port_out)
+{
+    const char *colon = strrchr(text, ':');
+    const char *host = text;
+    int64_t port;
+    size_t len;
+
+    if (colon == NULL || parse_int(colon + 1, 1, 65535, &port) < 0) {
+        return -EINVAL;
+    }
+    len = (size_t)(colon - text);
+    if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
+        host++;
+        len -= 2;
+    } else if (memchr(host, ':', len) != NULL) {
+        return -EINVAL; /* an IPv6 address without brackets: where is the port?
+                         */
+    }
+    if (len == 0) {
+        return -EINVAL;
+    }
+    if (len >= host_size) {
+        return -ERANGE;
+    }
+    memcpy(host_out, host, len);
+    host_out[len] = '\0';
+    *port_out = (uint16_t)port;
+    return 0;
+}
