@@ -1,0 +1,127 @@
+#include "common/store_host.h"
+
+#include "common/store_server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct store_host {
+    uv_loop_t loop;
+    uv_async_t stop_async;
+    struct store_server server;
+    pthread_t thread;
+};
+
+static void server_closed(struct store_server *server, void *arg)
+{
+    (void)server;
+    (void)arg;
+}
+
+static void stop_asked(uv_async_t *async)
+{
+    struct store_host *host = async->data;
+
+    store_server_stop(&host->server);
+    uv_close((uv_handle_t *)&host->stop_async, NULL);
+}
+
+static void *host_run(void *arg)
+{
+    struct store_host *host = arg;
+
+    (void)uv_run(&host->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* A thread that no signal reaches: they are the main thread's. */
+static int thread_create(struct store_host *host)
+{
+    sigset_t all;
+    sigset_t old;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&host->thread, NULL, host_run, host);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return -rc;
+}
+
+/* Close whatever the loop holds, on this thread. */
+static void host_destroy(struct store_host *host)
+{
+    int rc;
+
+    (void)uv_run(&host->loop, UV_RUN_DEFAULT);
+    rc = uv_loop_close(&host->loop);
+    assert(rc == 0);
+    (void)rc;
+    free(host);
+}
+
+static int host_prepare(struct store_host *host, int listen_fd, struct err *err)
+{
+    struct store *store;
+    int rc;
+
+    rc = uv_async_init(&host->loop, &host->stop_async, stop_asked);
+    if (rc < 0) {
+        (void)close(listen_fd);
+        return err_sys(err, rc, "cannot start the store");
+    }
+    host->stop_async.data = host;
+    store = store_create(0);
+    if (store == NULL) {
+        (void)close(listen_fd);
+        uv_close((uv_handle_t *)&host->stop_async, NULL);
+        return err_sys(err, -ENOMEM, "cannot start the store");
+    }
+    rc = store_server_start(&host->server, &host->loop, listen_fd, store,
+                            server_closed, NULL, err);
+    if (rc < 0) {
+        uv_close((uv_handle_t *)&host->stop_async, NULL);
+        return rc;
+    }
+    rc = thread_create(host);
+    if (rc < 0) {
+        stop_asked(&host->stop_async);
+        return err_sys(err, rc, "cannot start a thread for the store");
+    }
+    return 0;
+}
+
+int store_host_start(int listen_fd, struct store_host **host_out,
+                     struct err *err)
+{
+    struct store_host *host = calloc(1, sizeof(*host));
+    int rc;
+
+    rc = host != NULL ? uv_loop_init(&host->loop) : -ENOMEM;
+    if (rc < 0) {
+        free(host);
+        (void)close(listen_fd);
+        return err_sys(err, rc, "cannot start the store");
+    }
+    rc = host_prepare(host, listen_fd, err);
+    if (rc < 0) {
+        host_destroy(host);
+        return rc;
+    }
+    *host_out = host;
+    return 0;
+}
+
+void store_host_stop(struct store_host *host)
+{
+    if (host == NULL) {
+        return;
+    }
+    (void)uv_async_send(&host->stop_async);
+    (void)pthread_join(host->thread, NULL);
+    host_destroy(host);
+}
