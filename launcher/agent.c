@@ -1,0 +1,395 @@
+#include "launcher/agent.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/store_host.h"
+#include "launcher/agent_state.h"
+#include "launcher/exit_status.h"
+#include "launcher/failure.h"
+#include "launcher/guard_link.h"
+#include "launcher/guard_reap.h"
+#include "launcher/signals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A stop that takes longer is told of. */
+#define SLOW_STOP_MS 1000
+
+struct agent {
+    const struct agent_setup *setup;
+    uv_loop_t loop;
+    struct signals signals;
+    struct guard_link link;
+    uv_timer_t slow_timer;
+    struct store_host *store;
+    struct worker_group group;
+    enum agent_state state;
+    int stop_signal;
+    unsigned n_stop_signals;
+    int own_failure;
+    bool guard_empty;
+    bool guard_reaped;
+    bool stuck; /* something survived SIGKILL */
+};
+
+static void agent_finish(struct agent *agent)
+{
+    signals_stop(&agent->signals);
+    guard_link_stop(&agent->link);
+    if (!uv_is_closing((uv_handle_t *)&agent->slow_timer)) {
+        uv_close((uv_handle_t *)&agent->slow_timer, NULL);
+    }
+}
+
+static void nothing_more(void *arg)
+{
+    (void)arg;
+}
+
+static void send_stop(struct agent *agent, int signo, uint64_t grace_ms)
+{
+    struct guard_msg msg = { .type = GUARD_STOP,
+                             .signo = (uint32_t)signo,
+                             .grace_ms = grace_ms };
+
+    /* Where the guard is gone its end comes as an event. */
+    (void)guard_link_send(&agent->link, &msg);
+}
+
+/* How the first failure reads, without what happened to the others. */
+static void slow_stop(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    double seconds = (double)agent->setup->config->shutdown_ms / 1000;
+    uint32_t rank = agent->group.first_failure;
+
+    if (agent->state != AGENT_STOPPING || rank == WORKER_NONE) {
+        return;
+    }
+    log_line(LOG_INFO,
+             "rank %u failed; %u other%s still running and will be killed "
+             "%g s after it",
+             rank, agent->group.n_running,
+             agent->group.n_running == 1 ? " is" : "s are", seconds);
+}
+
+/* Move on, and do what entering the new state means. */
+static void agent_event(struct agent *agent, enum agent_event event, int signo)
+{
+    enum agent_state state = agent_next(agent->state, event);
+
+    if (state == agent->state) {
+        return;
+    }
+    log_line(LOG_DEBUG, "agent: %s, then %s", agent_state_name(agent->state),
+             agent_state_name(state));
+    agent->state = state;
+    switch (state) {
+    case AGENT_STOPPING:
+        worker_group_stopped(&agent->group);
+        send_stop(agent, signo, agent->setup->config->shutdown_ms);
+        (void)uv_timer_start(&agent->slow_timer, slow_stop, SLOW_STOP_MS, 0);
+        break;
+    case AGENT_KILLING:
+        worker_group_stopped(&agent->group);
+        send_stop(agent, SIGKILL, 0);
+        break;
+    case AGENT_ENDED:
+        agent_finish(agent);
+        break;
+    case AGENT_RUNNING:
+        break;
+    }
+}
+
+static void stop_signal_came(struct agent *agent, int signo)
+{
+    double grace_s = (double)agent->setup->config->shutdown_ms / 1000;
+    char name[32];
+
+    (void)exit_status_signal_name(signo, name, sizeof(name));
+    if (++agent->n_stop_signals == 1) {
+        agent->stop_signal = agent->state == AGENT_RUNNING ? signo : 0;
+        log_line(LOG_INFO,
+                 "%s: %u worker%s stopping; SIGKILL in %g s, or at the next "
+                 "signal",
+                 exit_status_signal_name(signo, name, sizeof(name)),
+                 agent->group.n_running,
+                 agent->group.n_running == 1 ? " is" : "s are", grace_s);
+        agent_event(agent, AGENT_EV_STOP_SIGNAL, signo);
+        return;
+    }
+    if (agent->state == AGENT_STOPPING) {
+        log_line(LOG_INFO, "%s again: killing %u worker%s",
+                 exit_status_signal_name(signo, name, sizeof(name)),
+                 agent->group.n_running,
+                 agent->group.n_running == 1 ? "" : "s");
+    }
+    agent_event(agent, AGENT_EV_SECOND_SIGNAL, signo);
+}
+
+/*
+ * Reap what is ours to reap but not ours to watch: children flaunch had when
+ * it was started, and, where we are process 1, orphans of others. The guard
+ * is left for the end.
+ */
+static void reap_others(struct agent *agent)
+{
+    for (;;) {
+        siginfo_t info = { 0 };
+
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            info.si_pid == 0 || info.si_pid == agent->setup->guard.pid) {
+            return;
+        }
+        (void)waitpid(info.si_pid, NULL, WNOHANG);
+    }
+}
+
+static void on_signal(int signo, void *arg)
+{
+    struct agent *agent = arg;
+    struct guard_msg msg = { .type = GUARD_SIGNAL, .signo = (uint32_t)signo };
+
+    if (signo == SIGCHLD) {
+        reap_others(agent);
+    } else if (signals_is_stop(signo)) {
+        stop_signal_came(agent, signo);
+    } else {
+        (void)guard_link_send(&agent->link, &msg);
+    }
+}
+
+static void on_left(struct agent *agent, const struct guard_msg *msg)
+{
+    log_line(LOG_ERROR,
+             "process %u (%s, state %c, waits in %s) survived SIGKILL for "
+             "%d s and is left behind",
+             msg->pid, msg->name, (char)msg->state, msg->wchan,
+             REAP_LIMIT_MS / 1000);
+    agent->stuck = true;
+}
+
+static void on_message(const struct guard_msg *msg, void *arg)
+{
+    struct agent *agent = arg;
+
+    switch (msg->type) {
+    case GUARD_EMPTY:
+        agent->guard_empty = true;
+        break;
+    case GUARD_LEFT:
+        on_left(agent, msg);
+        break;
+    default:
+        if (worker_group_take(&agent->group, msg) == GROUP_FIRST_FAILURE) {
+            agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
+        }
+        break;
+    }
+}
+
+/*
+ * The guard is dead: its workers died with it, and everything else has come
+ * to us. Do its work.
+ */
+static void guard_lost(struct agent *agent)
+{
+    struct reaper reaper = { .skip = agent->setup->inherited->children,
+                             .n_skip = agent->setup->inherited->n_children };
+    size_t i;
+
+    log_line(LOG_ERROR, "the guard (pid %ld) ended; killing what is left",
+             (long)agent->setup->guard.pid);
+    agent->own_failure = EXIT_FLAUNCH;
+    agent->guard_reaped = true;
+    agent_event(agent, AGENT_EV_GUARD_LOST, SIGKILL);
+    if (reaper_kill_all(&reaper) == REAP_GAVE_UP) {
+        for (i = 0; i < reaper.table.n; i++) {
+            const struct proc *proc = &reaper.table.procs[i];
+            struct guard_msg left = { .pid = (uint32_t)proc->pid,
+                                      .state = (uint8_t)proc->state };
+
+            if (proc->descendant) {
+                memcpy(left.name, proc->name, sizeof(left.name));
+                proc_wchan(proc->pid, left.wchan, sizeof(left.wchan));
+                on_left(agent, &left);
+            }
+        }
+    }
+    reaper_destroy(&reaper);
+    agent_event(agent, AGENT_EV_GUARD_EMPTY, 0);
+}
+
+static void on_guard_ended(void *arg)
+{
+    struct agent *agent = arg;
+
+    if (agent->guard_empty || agent->stuck) {
+        agent->own_failure = agent->stuck ? EXIT_FLAUNCH : agent->own_failure;
+        agent_event(agent, AGENT_EV_GUARD_EMPTY, 0);
+        return;
+    }
+    guard_lost(agent);
+}
+
+static const struct guard_link_events link_events = {
+    .message = on_message,
+    .ended = on_guard_ended,
+    .closed = nothing_more,
+};
+
+/* Environments and arguments of all workers, handed to the guard. */
+static int send_workers(struct agent *agent)
+{
+    const struct config *config = agent->setup->config;
+    struct env_list *own = calloc(config->n_workers, sizeof(*own));
+    char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
+    struct env_list shared = { 0 };
+    struct guard_plan plan = { .path = config->command.path,
+                               .argv = config->command.argv,
+                               .n_workers = config->n_workers,
+                               .worker_env = own_strings };
+    uint32_t i;
+    int rc;
+
+    rc = own != NULL && own_strings != NULL ? 0 : -ENOMEM;
+    if (rc == 0) {
+        rc = worker_env_shared(environ, &config->job, &shared);
+    }
+    for (i = 0; i < config->n_workers && rc == 0; i++) {
+        struct place place = ranks_place(&config->n_workers, 1, 0, i);
+
+        rc = worker_env_own(&place, &own[i]);
+        own_strings[i] = own[i].strings;
+    }
+    if (rc == 0) {
+        plan.base_env = shared.strings;
+        plan.n_base_env = shared.n;
+        rc = guard_link_send_plan(&agent->link, &plan);
+    }
+    for (i = 0; i < config->n_workers && own != NULL; i++) {
+        env_list_destroy(&own[i]);
+    }
+    env_list_destroy(&shared);
+    free(own_strings);
+    free(own);
+    return rc;
+}
+
+/*
+ * Workers first, then the store's thread: their connections wait in the
+ * socket's queue, and the two start side by side.
+ */
+static void agent_begin(struct agent *agent)
+{
+    struct err err = { 0 };
+    int rc;
+
+    rc = send_workers(agent);
+    if (rc < 0) {
+        (void)close(agent->setup->listen_fd);
+        log_line(LOG_ERROR, "cannot start the workers: %s", strerror(-rc));
+    } else {
+        rc = store_host_start(agent->setup->listen_fd, &agent->store, &err);
+        if (rc < 0) {
+            log_line(LOG_ERROR, "%s", err.text);
+        }
+    }
+    if (rc < 0) {
+        agent->own_failure = EXIT_FLAUNCH;
+        agent_event(agent, AGENT_EV_OWN_FAILURE, SIGKILL);
+    }
+}
+
+/* Make every handle: 0 or a negative errno, and then they are closing. */
+static int agent_open(struct agent *agent)
+{
+    int rc;
+
+    (void)uv_timer_init(&agent->loop, &agent->slow_timer); /* cannot fail */
+    agent->slow_timer.data = agent;
+    rc = signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
+                       on_signal, nothing_more, agent);
+    if (rc == 0) {
+        rc = guard_link_start(&agent->link, &agent->loop,
+                              agent->setup->guard.fd, &link_events, agent);
+    }
+    if (rc < 0) {
+        signals_stop(&agent->signals);
+        uv_close((uv_handle_t *)&agent->slow_timer, NULL);
+    }
+    return rc;
+}
+
+/* Wait for the guard's end, so that nothing of us outlives us. */
+static void guard_wait_end(struct agent *agent)
+{
+    (void)close(agent->setup->guard.fd);
+    if (!agent->guard_reaped) {
+        while (waitpid(agent->setup->guard.pid, NULL, 0) < 0 &&
+               errno == EINTR) {
+        }
+    }
+}
+
+static int agent_result(const struct agent *agent)
+{
+    struct outcome outcome = {
+        .group = &agent->group,
+        .program = agent->setup->config->command.path,
+        .stop_signal = agent->stop_signal,
+        .own_failure = agent->own_failure,
+    };
+    char text[512];
+
+    outcome_describe(&outcome, text, sizeof(text));
+    if (text[0] != '\0') {
+        log_line(LOG_ERROR, "%s", text);
+    }
+    return outcome_exit_code(&outcome);
+}
+
+int agent_run(const struct agent_setup *setup)
+{
+    struct agent *agent = calloc(1, sizeof(*agent));
+    int code = EXIT_FLAUNCH;
+    int rc;
+
+    rc = agent != NULL
+             ? worker_group_init(&agent->group, setup->config->n_workers)
+             : -ENOMEM;
+    if (rc == 0) {
+        rc = uv_loop_init(&agent->loop);
+    }
+    if (rc < 0) {
+        log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
+        (void)close(setup->listen_fd);
+        goto out;
+    }
+    agent->setup = setup;
+    rc = agent_open(agent);
+    if (rc == 0) {
+        agent_begin(agent);
+    } else {
+        log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
+        (void)close(setup->listen_fd);
+    }
+    (void)uv_run(&agent->loop, UV_RUN_DEFAULT);
+    guard_wait_end(agent);
+    store_host_stop(agent->store);
+    (void)uv_loop_close(&agent->loop);
+    if (rc == 0) {
+        code = agent_result(agent);
+    }
+out:
+    if (agent != NULL) {
+        worker_group_destroy(&agent->group);
+    }
+    free(agent);
+    return code;
+}

@@ -1,0 +1,40 @@
+#include "launcher/agent_state.h"
+
+#include <stddef.h>
+
+static const struct agent_move {
+    enum agent_state from;
+    enum agent_event on;
+    enum agent_state to;
+} agent_moves[] = {
+    { AGENT_RUNNING, AGENT_EV_WORKER_FAILED, AGENT_STOPPING },
+    { AGENT_RUNNING, AGENT_EV_OWN_FAILURE, AGENT_KILLING },
+    { AGENT_RUNNING, AGENT_EV_STOP_SIGNAL, AGENT_STOPPING },
+    { AGENT_RUNNING, AGENT_EV_GUARD_EMPTY, AGENT_ENDED },
+    { AGENT_RUNNING, AGENT_EV_GUARD_LOST, AGENT_KILLING },
+    { AGENT_STOPPING, AGENT_EV_OWN_FAILURE, AGENT_KILLING },
+    { AGENT_STOPPING, AGENT_EV_SECOND_SIGNAL, AGENT_KILLING },
+    { AGENT_STOPPING, AGENT_EV_GUARD_EMPTY, AGENT_ENDED },
+    { AGENT_STOPPING, AGENT_EV_GUARD_LOST, AGENT_KILLING },
+    { AGENT_KILLING, AGENT_EV_GUARD_EMPTY, AGENT_ENDED },
+};
+
+enum agent_state agent_next(enum agent_state state, enum agent_event event)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(agent_moves) / sizeof(agent_moves[0]); i++) {
+        if (agent_moves[i].from == state && agent_moves[i].on == event) {
+            return agent_moves[i].to;
+        }
+    }
+    return state;
+}
+
+const char *agent_state_name(enum agent_state state)
+{
+    static const char *const names[] = { "running", "stopping", "killing",
+                                         "ended" };
+
+    return names[state];
+}

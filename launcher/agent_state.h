@@ -1,0 +1,28 @@
+/*
+ * The agent's states and events as a table.
+ */
+#ifndef FLAUNCH_LAUNCHER_AGENT_STATE_H
+#define FLAUNCH_LAUNCHER_AGENT_STATE_H
+
+enum agent_state {
+    AGENT_RUNNING,  /* workers start and run */
+    AGENT_STOPPING, /* they were told to stop, and have their grace */
+    AGENT_KILLING,  /* they get SIGKILL */
+    AGENT_ENDED,    /* nothing of them is left */
+};
+
+enum agent_event {
+    AGENT_EV_WORKER_FAILED,
+    AGENT_EV_OWN_FAILURE, /* flaunch itself cannot go on */
+    AGENT_EV_STOP_SIGNAL,
+    AGENT_EV_SECOND_SIGNAL,
+    AGENT_EV_GUARD_EMPTY, /* no descendant is left, says the guard */
+    AGENT_EV_GUARD_LOST,  /* it ended without saying so */
+};
+
+/* The state after event; the same where the event changes nothing. */
+enum agent_state agent_next(enum agent_state state, enum agent_event event);
+
+const char *agent_state_name(enum agent_state state);
+
+#endif

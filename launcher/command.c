@@ -1,0 +1,173 @@
+#include "launcher/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What execvp uses where PATH is not set (confstr _CS_PATH). */
+#define PATH_FALLBACK "/bin:/usr/bin"
+
+static bool is_file(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/*
+ * Find name in the directories of path: 0 with a new string, -ENOENT, or
+ * -EACCES where only files that cannot be executed were found.
+ */
+static int path_search(const char *name, const char *path, char **found_out)
+{
+    const char *dir = path != NULL ? path : PATH_FALLBACK;
+    int rc = -ENOENT;
+
+    for (;;) {
+        size_t len = strcspn(dir, ":");
+        char *file;
+
+        if (asprintf(&file, "%.*s%s%s", (int)len, dir, len > 0 ? "/" : "./",
+                     name) < 0) {
+            return -ENOMEM;
+        }
+        if (is_file(file)) {
+            if (access(file, X_OK) == 0) {
+                *found_out = file;
+                return 0;
+            }
+            rc = -EACCES;
+        }
+        free(file);
+        if (dir[len] == '\0') {
+            return rc;
+        }
+        dir += len + 1;
+    }
+}
+
+static int binary_resolve(const char *name, const char *path_env,
+                          char **path_out, struct err *err)
+{
+    struct stat info;
+    int rc;
+
+    if (strchr(name, '/') == NULL) {
+        rc = path_search(name, path_env, path_out);
+        if (rc == -ENOENT && is_file(name)) {
+            return err_set(err, rc,
+                           "%s is not in PATH; for the file here write ./%s",
+                           name, name);
+        }
+        if (rc == -EACCES) {
+            return err_set(err, rc, "%s in PATH is not executable", name);
+        }
+        return rc < 0 ? err_set(err, rc, "%s is not in PATH", name) : 0;
+    }
+    if (stat(name, &info) < 0) {
+        return err_sys(err, -errno, "cannot execute %s", name);
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return err_set(err, -EACCES, "cannot execute %s: it is a directory",
+                       name);
+    }
+    if (access(name, X_OK) < 0) {
+        return err_set(err, -EACCES,
+                       "cannot execute %s: it is not executable (chmod +x)",
+                       name);
+    }
+    *path_out = strdup(name);
+    return *path_out != NULL ? 0
+                             : err_sys(err, -ENOMEM, "cannot find %s", name);
+}
+
+static int python_resolve(const struct command_request *request,
+                          char **path_out, struct err *err)
+{
+    const char *named = request->python_exec;
+
+    if (named != NULL && named[0] != '\0') {
+        return binary_resolve(named, request->path_env, path_out, err);
+    }
+    if (path_search("python3", request->path_env, path_out) == 0 ||
+        path_search("python", request->path_env, path_out) == 0) {
+        return 0;
+    }
+    return err_set(err, -ENOENT,
+                   "%s needs Python and neither python3 nor python is in PATH; "
+                   "PYTHON_EXEC can name it",
+                   request->program[0]);
+}
+
+static bool is_python_file(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len > 3 && strcmp(name + len - 3, ".py") == 0;
+}
+
+/* PATH -u [-m] PROGRAM..., or PROGRAM... alone. */
+static char **argv_build(const struct command_request *request, char *path,
+                         bool python)
+{
+    /* execve takes char *, and promises to change nothing. */
+    static char unbuffered[] = "-u";
+    static char module[] = "-m";
+    size_t n = 0;
+    size_t at = 0;
+    char **argv;
+
+    while (request->program[n] != NULL) {
+        n++;
+    }
+    argv = calloc(n + 4, sizeof(*argv));
+    if (argv == NULL) {
+        return NULL;
+    }
+    if (python) {
+        argv[at++] = path;
+        argv[at++] = unbuffered;
+        if (request->module) {
+            argv[at++] = module;
+        }
+    }
+    memcpy(argv + at, request->program, n * sizeof(*argv));
+    return argv;
+}
+
+int command_resolve(const struct command_request *request,
+                    struct command *command_out, struct err *err)
+{
+    const char *name = request->program[0];
+    bool python =
+        !request->no_python && (request->module || is_python_file(name));
+    struct command command = { 0 };
+    int rc;
+
+    if (python && !request->module && access(name, R_OK) < 0) {
+        return err_sys(err, errno == ENOENT ? -ENOENT : -EACCES,
+                       "cannot read %s", name);
+    }
+    rc = python ? python_resolve(request, &command.path, err)
+                : binary_resolve(name, request->path_env, &command.path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    command.argv = argv_build(request, command.path, python);
+    if (command.argv == NULL) {
+        command_destroy(&command);
+        return err_sys(err, -ENOMEM, "cannot run %s", name);
+    }
+    *command_out = command;
+    return 0;
+}
+
+void command_destroy(struct command *command)
+{
+    free(command->path);
+    free(command->argv);
+    *command = (struct command){ 0 };
+}

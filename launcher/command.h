@@ -1,0 +1,34 @@
+/*
+ * What to exec: a binary as it is, a Python script or module under Python.
+ */
+#ifndef FLAUNCH_LAUNCHER_COMMAND_H
+#define FLAUNCH_LAUNCHER_COMMAND_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+
+struct command {
+    char *path;  /* what execve gets */
+    char **argv; /* NULL at its end; strings borrowed but for path */
+};
+
+/* How the program was named, and what of the environment counts. */
+struct command_request {
+    char **program; /* name and arguments, NULL at its end; not empty */
+    bool module;    /* -m */
+    bool no_python;
+    const char *path_env;    /* PATH, or NULL */
+    const char *python_exec; /* PYTHON_EXEC, or NULL */
+};
+
+/*
+ * Find the program. Fails before anything is started: -ENOENT (exit code
+ * 127), -EACCES (126), or -ENOMEM, with a sentence.
+ */
+int command_resolve(const struct command_request *request,
+                    struct command *command_out, struct err *err);
+
+void command_destroy(struct command *command);
+
+#endif

@@ -1,0 +1,245 @@
+#include "launcher/config.h"
+
+#include "common/env_names.h"
+#include "common/parse.h"
+#include "launcher/exit_status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int resolve_nproc(const struct options *options,
+                         const struct machine *machine, uint32_t *n_out,
+                         struct err *err)
+{
+    const char *text = options->values[OPT_NPROC_PER_NODE].text;
+    bool a_word = text[0] >= 'a' && text[0] <= 'z';
+
+    /* To count takes longer than to start a worker: not for a number. */
+    return nproc_resolve(text, a_word ? machine->n_cpus() : 1,
+                         a_word ? machine->n_gpus() : 0, n_out, err);
+}
+
+static int resolve_port(const struct options *options, uint16_t *port_out,
+                        struct err *err)
+{
+    const char *text = options->values[OPT_MASTER_PORT].text;
+    int64_t port;
+
+    if (parse_int(text, 0, 65535, &port) < 0) {
+        return err_set(err, -EINVAL,
+                       "--master-port=%s: give a number from 0 to 65535, 0 "
+                       "for a free port",
+                       text);
+    }
+    *port_out = (uint16_t)port;
+    return 0;
+}
+
+/* --shutdown-timeout; torchrun's variable stands behind it. */
+static int resolve_shutdown(const struct options *options, uint64_t *ms_out,
+                            struct err *err)
+{
+    const struct option_value *value = &options->values[OPT_SHUTDOWN_TIMEOUT];
+    const char *torchrun = getenv(ENV_SHUTDOWN_TIMEOUT);
+    const char *name = "--shutdown-timeout";
+    const char *text = value->text;
+
+    if (value->source == FROM_DEFAULT && torchrun != NULL) {
+        name = ENV_SHUTDOWN_TIMEOUT;
+        text = torchrun;
+    }
+    if (parse_seconds(text, ms_out) < 0) {
+        return err_set(err, -EINVAL, "%s=%s: give seconds, such as 30 or 0.5",
+                       name, text);
+    }
+    return 0;
+}
+
+/*
+ * One thread per worker and core, as torchrun does not: it says 1, which
+ * leaves most of a machine idle. What the user set is never touched.
+ */
+static uint32_t omp_threads(uint32_t n_workers, const struct machine *machine)
+{
+    unsigned n_cpus;
+
+    if (n_workers < 2 || getenv(ENV_OMP_NUM_THREADS) != NULL) {
+        return 0;
+    }
+    n_cpus = machine->n_cpus();
+    return n_cpus > n_workers ? n_cpus / n_workers : 1;
+}
+
+static int resolve_command(const struct options *options, struct config *config,
+                           int *exit_code_out, struct err *err)
+{
+    struct command_request request = {
+        .program = options->program,
+        .module = options_flag(options, OPT_MODULE),
+        .no_python = options_flag(options, OPT_NO_PYTHON),
+        .path_env = getenv("PATH"),
+        .python_exec = getenv(ENV_PYTHON_EXEC),
+    };
+    int rc = command_resolve(&request, &config->command, err);
+
+    if (rc < 0) {
+        *exit_code_out = exit_status_of_exec(-rc);
+    }
+    return rc;
+}
+
+int config_resolve(const struct options *options, const struct machine *machine,
+                   struct config *config_out, int *exit_code_out,
+                   struct err *err)
+{
+    struct config config = {
+        .program = options->program,
+        .job = { .master_addr = "127.0.0.1",
+                 .role = options->values[OPT_ROLE].text,
+                 .run_id = options->values[OPT_RDZV_ID].text,
+                 .keep_env = options_flag(options, OPT_KEEP_ENV) },
+    };
+    int rc;
+
+    *exit_code_out = EXIT_USAGE;
+    if (options->program[0] == NULL) {
+        return err_set(err, -EINVAL,
+                       "no program given; flaunch --help shows how");
+    }
+    if (options_flag(options, OPT_MODULE) &&
+        options_flag(options, OPT_NO_PYTHON)) {
+        return err_set(err, -EINVAL,
+                       "--module and --no-python exclude each other");
+    }
+    rc = resolve_nproc(options, machine, &config.n_workers, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = resolve_port(options, &config.job.master_port, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = resolve_shutdown(options, &config.shutdown_ms, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = resolve_command(options, &config, exit_code_out, err);
+    if (rc < 0) {
+        return rc;
+    }
+    config.job.omp_num_threads = omp_threads(config.n_workers, machine);
+    *config_out = config;
+    return 0;
+}
+
+static void print_command(const struct config *config, FILE *file)
+{
+    char **argument;
+
+    (void)fprintf(file, "command: %s\n", config->command.path);
+    for (argument = config->command.argv; *argument != NULL; argument++) {
+        (void)fprintf(file, "  argv[%td]: %s\n",
+                      argument - config->command.argv, *argument);
+    }
+}
+
+static int print_rank(const struct config *config, uint32_t local_rank,
+                      FILE *file)
+{
+    struct place place = ranks_place(&config->n_workers, 1, 0, local_rank);
+    struct env_list own;
+    int rc = worker_env_own(&place, &own);
+    size_t i;
+
+    if (rc < 0) {
+        return rc;
+    }
+    (void)fprintf(file, "rank %u:", place.rank);
+    for (i = 0; i < own.n; i++) {
+        (void)fprintf(file, " %s", own.strings[i]);
+    }
+    (void)fputc('\n', file);
+    env_list_destroy(&own);
+    return 0;
+}
+
+/* Whether the workers get this string from us, not from our environment. */
+static bool is_new(const char *string, char *const *environment)
+{
+    for (; *environment != NULL; environment++) {
+        if (strcmp(*environment, string) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int config_print_plan(const struct config *config, char *const *environment,
+                      FILE *file)
+{
+    struct env_list shared;
+    uint32_t rank;
+    size_t i;
+    int rc = worker_env_shared(environment, &config->job, &shared);
+
+    if (rc < 0) {
+        return rc;
+    }
+    (void)fprintf(file, "nodes: 1\nworkers: %u\nworld size: %u\n",
+                  config->n_workers, config->n_workers);
+    (void)fprintf(file, "store: 127.0.0.1, ");
+    if (config->job.master_port == 0) {
+        (void)fprintf(file, "a free port (MASTER_PORT=0 below)\n");
+    } else {
+        (void)fprintf(file, "port %u\n", config->job.master_port);
+    }
+    print_command(config, file);
+    (void)fprintf(file, "environment of every worker, beside ours:\n");
+    for (i = 0; i < shared.n; i++) {
+        if (is_new(shared.strings[i], environment)) {
+            (void)fprintf(file, "  %s\n", shared.strings[i]);
+        }
+    }
+    for (i = 0; environment[i] != NULL; i++) {
+        size_t len = strcspn(environment[i], "=");
+
+        if (!config->job.keep_env &&
+            worker_env_is_scrubbed(environment[i], len)) {
+            (void)fprintf(file, "  without our %.*s\n", (int)len,
+                          environment[i]);
+        }
+    }
+    for (rank = 0; rank < config->n_workers && rc == 0; rank++) {
+        rc = print_rank(config, rank, file);
+    }
+    env_list_destroy(&shared);
+    return rc;
+}
+
+void config_print_sources(const struct options *options,
+                          const struct config *config, FILE *file)
+{
+    int id;
+
+    (void)fprintf(file, "program: %s (the command line), executed as %s\n",
+                  config->program[0], config->command.path);
+    (void)fprintf(file, "workers: %u\n", config->n_workers);
+    for (id = 0; id < N_OPTIONS; id++) {
+        char from[80];
+
+        options_source_name(options, (enum option_id)id, from, sizeof(from));
+        if (options->values[id].text != NULL) {
+            (void)fprintf(file, "--%s=%s, from %s\n", option_table[id].name,
+                          options->values[id].text, from);
+        }
+    }
+    (void)fprintf(file, "time before SIGKILL: %" PRIu64 " ms\n",
+                  config->shutdown_ms);
+}
+
+void config_destroy(struct config *config)
+{
+    command_destroy(&config->command);
+}

@@ -1,0 +1,50 @@
+/*
+ * What this run is to do: options checked and turned into values. Read-only
+ * once running.
+ */
+#ifndef FLAUNCH_LAUNCHER_CONFIG_H
+#define FLAUNCH_LAUNCHER_CONFIG_H
+
+#include "common/err.h"
+#include "launcher/command.h"
+#include "launcher/nproc.h"
+#include "launcher/options.h"
+#include "launcher/worker_env.h"
+
+#include <stdint.h>
+
+struct config {
+    uint32_t n_workers;
+    uint64_t shutdown_ms;
+    struct job_env job; /* master_port is filled in when the store listens */
+    struct command command;
+    char **program; /* as given */
+};
+
+/* What config_resolve asks of the machine, if it needs to know; tests give
+ * their own. */
+struct machine {
+    unsigned (*n_cpus)(void);
+    unsigned (*n_gpus)(void);
+};
+
+/*
+ * Check and resolve. Returns 0 or a negative errno with a sentence; the exit
+ * code for it is in exit_code_out: 2 for the command line, 126 or 127 for the
+ * program.
+ */
+int config_resolve(const struct options *options, const struct machine *machine,
+                   struct config *config_out, int *exit_code_out,
+                   struct err *err);
+
+/* Print the resolved plan (--dry-run): 0 or -ENOMEM. */
+int config_print_plan(const struct config *config, char *const *environment,
+                      FILE *file);
+
+/* Print where each value came from (--explain). */
+void config_print_sources(const struct options *options,
+                          const struct config *config, FILE *file);
+
+void config_destroy(struct config *config);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * How a run ended: the line a person reads, and our exit code.
+ */
+#ifndef FLAUNCH_LAUNCHER_FAILURE_H
+#define FLAUNCH_LAUNCHER_FAILURE_H
+
+#include "launcher/worker_group.h"
+
+/* What the agent knows at the end. */
+struct outcome {
+    const struct worker_group *group;
+    const char *program; /* for a failed exec */
+    int stop_signal;     /* the first that stopped us; 0: none */
+    bool killed;         /* we had to send SIGKILL, or were told to */
+    int own_failure;     /* EXIT_FLAUNCH when flaunch itself failed, else 0 */
+};
+
+/*
+ * The exit code of design page and flaunch(1): flaunch's own failure; the
+ * first failing worker's code; 0 when all exited 0; after a stop signal a
+ * worker's own non-zero code, else 128 + that signal.
+ */
+int outcome_exit_code(const struct outcome *outcome);
+
+/*
+ * The line on the first failure, "" where none failed:
+ * "rank 2 (pid 123) exited with code 7 after 1.2 s; 3 others stopped".
+ */
+void outcome_describe(const struct outcome *outcome, char *text_out,
+                      size_t size);
+
+#endif

@@ -1,0 +1,290 @@
+#include "launcher/guard.h"
+
+#include "common/log.h"
+#include "launcher/exit_status.h"
+#include "launcher/fds.h"
+#include "launcher/guard_job.h"
+#include "launcher/guard_pair.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Neither contains the word flaunch. */
+#define GUARD_NAME "flguard"
+
+struct guard {
+    int fd;
+    int child_fd; /* a signalfd: SIGCHLD */
+    bool agent_gone;
+    struct buf out; /* messages the agent has not taken yet */
+    struct guard_job job;
+    struct guard_packet packet;
+};
+
+static void guard_tell(const struct guard_msg *msg, void *arg)
+{
+    struct guard *guard = arg;
+
+    /* Without memory the message is lost; the agent sees EMPTY or our end. */
+    (void)guard_msg_encode(&guard->out, msg);
+}
+
+/* Map the plan: it stays mapped, since its strings are the workers'. */
+static int plan_take(struct guard *guard, const struct guard_msg *msg, int fd)
+{
+    struct guard_plan plan;
+    void *data;
+    int rc;
+
+    if (fd < 0 || msg->size == 0 || msg->size > GUARD_PLAN_MAX) {
+        return -EPROTO;
+    }
+    data = mmap(NULL, msg->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+        return -errno;
+    }
+    rc = guard_plan_decode(data, msg->size, &plan);
+    if (rc == 0) {
+        rc = guard_job_begin(&guard->job, &plan);
+    }
+    return rc;
+}
+
+static void spawn_refused(struct guard *guard, int rc)
+{
+    struct guard_msg msg = { .type = GUARD_FAILED,
+                             .step = GUARD_STEP_FORK,
+                             .error = (uint32_t)-rc };
+
+    guard_tell(&msg, guard);
+}
+
+static void guard_handle(struct guard *guard, const struct guard_msg *msg)
+{
+    int rc;
+
+    switch (msg->type) {
+    case GUARD_SPAWN:
+        rc = plan_take(guard, msg, guard->packet.plan_fd);
+        if (rc < 0) {
+            spawn_refused(guard, rc);
+        }
+        break;
+    case GUARD_SIGNAL:
+        guard_job_signal(&guard->job, (int)msg->signo);
+        break;
+    case GUARD_STOP:
+        guard_job_stop(&guard->job, (int)msg->signo, msg->grace_ms);
+        break;
+    default:
+        break;
+    }
+}
+
+static void agent_is_gone(struct guard *guard)
+{
+    guard->agent_gone = true;
+    guard->out.len = 0;
+    guard_job_kill(&guard->job);
+}
+
+static void guard_receive(struct guard *guard)
+{
+    struct guard_packet *packet = &guard->packet;
+    int rc;
+
+    while (!guard->agent_gone && (rc = guard_pair_receive(guard->fd, packet))) {
+        struct reader reader = { .data = packet->data, .len = packet->len };
+        struct guard_msg msg;
+
+        if (rc < 0) {
+            agent_is_gone(guard);
+            return;
+        }
+        while ((rc = guard_msg_decode(&reader, &msg)) > 0) {
+            guard_handle(guard, &msg);
+        }
+        if (packet->plan_fd >= 0) {
+            (void)close(packet->plan_fd);
+        }
+        if (rc < 0) {
+            agent_is_gone(guard); /* whoever speaks so is no agent of ours */
+        }
+    }
+}
+
+static void guard_wait(struct guard *guard, int timeout_ms)
+{
+    struct pollfd fds[2] = {
+        { .fd = guard->child_fd, .events = POLLIN },
+        { .fd = guard->agent_gone ? -1 : guard->fd, .events = POLLIN },
+    };
+    struct signalfd_siginfo info;
+
+    if (guard->out.len > 0) {
+        fds[1].events |= POLLOUT;
+    }
+    (void)poll(fds, 2, timeout_ms);
+    while (read(guard->child_fd, &info, sizeof(info)) > 0) {
+        /* Only the wake-up counts; guard_job_step reaps. */
+    }
+    if (fds[1].revents != 0) {
+        guard_receive(guard);
+    }
+}
+
+static void guard_flush(struct guard *guard)
+{
+    if (!guard->agent_gone && guard_pair_flush(guard->fd, &guard->out) < 0) {
+        agent_is_gone(guard);
+    }
+}
+
+/* Name what survived SIGKILL, to the agent or, without one, on stderr. */
+static void tell_left(struct guard *guard)
+{
+    const struct proc_table *table = &guard->job.reaper.table;
+    size_t i;
+
+    for (i = 0; i < table->n; i++) {
+        const struct proc *proc = &table->procs[i];
+        struct guard_msg msg = { .type = GUARD_LEFT,
+                                 .pid = (uint32_t)proc->pid,
+                                 .state = (uint8_t)proc->state };
+
+        if (!proc->descendant) {
+            continue;
+        }
+        memcpy(msg.name, proc->name, sizeof(msg.name));
+        proc_wchan(proc->pid, msg.wchan, sizeof(msg.wchan));
+        if (guard->agent_gone) {
+            log_line(LOG_ERROR,
+                     "process %ld (%s, state %c, waits in %s) survived "
+                     "SIGKILL",
+                     (long)proc->pid, proc->name, proc->state, msg.wchan);
+        } else {
+            guard_tell(&msg, guard);
+        }
+    }
+}
+
+static void tell_end(struct guard *guard)
+{
+    struct guard_msg msg = { .type = GUARD_EMPTY };
+
+    if (guard->job.phase == GUARD_DONE) {
+        guard_tell(&msg, guard);
+    } else {
+        tell_left(guard);
+    }
+    /* The last words may wait for a slow agent, but not for a stopped one. */
+    if (!guard->agent_gone && guard_pair_flush(guard->fd, &guard->out) > 0) {
+        struct pollfd pair = { .fd = guard->fd, .events = POLLOUT };
+
+        (void)poll(&pair, 1, REAP_LIMIT_MS);
+        (void)guard_pair_flush(guard->fd, &guard->out);
+    }
+}
+
+static void guard_loop(struct guard *guard)
+{
+    for (;;) {
+        int timeout_ms = guard_job_step(&guard->job);
+
+        if (guard->job.phase >= GUARD_DONE) {
+            tell_end(guard);
+            return;
+        }
+        guard_flush(guard);
+        guard_wait(guard, timeout_ms);
+    }
+}
+
+/* Overwrite our copy of the command line, as `ps` shows it. */
+static void rename_process(char **argv, int argc)
+{
+    char *end = argv[argc - 1] + strlen(argv[argc - 1]);
+    size_t room = (size_t)(end - argv[0]);
+
+    memset(argv[0], 0, room);
+    (void)strncpy(argv[0], GUARD_NAME, room);
+    (void)prctl(PR_SET_NAME, GUARD_NAME);
+}
+
+/* Every signal blocked, and ignored where the kernel allows; SIGCHLD read. */
+static int signals_prepare(void)
+{
+    struct sigaction action = { .sa_handler = SIG_IGN };
+    sigset_t set;
+    int signo;
+
+    (void)sigfillset(&set);
+    (void)sigprocmask(SIG_SETMASK, &set, NULL);
+    (void)sigemptyset(&action.sa_mask);
+    for (signo = 1; signo < NSIG; signo++) {
+        if (signo != SIGCHLD) {
+            (void)sigaction(signo, &action, NULL);
+        }
+    }
+    action.sa_handler = SIG_DFL;
+    (void)sigaction(SIGCHLD, &action, NULL);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int guard_main(int fd, const struct inherited *inherited)
+{
+    struct guard *guard = calloc(1, sizeof(*guard));
+
+    if (guard == NULL) {
+        return EXIT_FLAUNCH;
+    }
+    guard->fd = fd;
+    (void)setsid();
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
+        return EXIT_FLAUNCH;
+    }
+    guard->child_fd = signals_prepare();
+    if (guard->child_fd < 0 ||
+        guard_job_init(&guard->job, inherited, guard_tell, guard) < 0) {
+        return EXIT_FLAUNCH;
+    }
+    guard_loop(guard);
+    return guard->job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
+}
+
+int guard_start(const struct inherited *inherited, char **argv, int argc,
+                struct guard_process *guard_out, struct err *err)
+{
+    int agent_fd;
+    int guard_fd;
+    pid_t pid;
+    int rc;
+
+    rc = guard_pair_open(&agent_fd, &guard_fd);
+    if (rc < 0) {
+        return err_sys(err, rc, "cannot make the guard's socket pair");
+    }
+    pid = fork();
+    if (pid == 0) {
+        /* Workers get 0, 1 and 2 only: what we hold beyond is not theirs. */
+        fds_close_above(STDERR_FILENO, guard_fd);
+        rename_process(argv, argc);
+        _exit(guard_main(guard_fd, inherited));
+    }
+    rc = -errno;
+    (void)close(guard_fd);
+    if (pid < 0) {
+        (void)close(agent_fd);
+        return err_sys(err, rc, "cannot fork the guard");
+    }
+    *guard_out = (struct guard_process){ .pid = pid, .fd = agent_fd };
+    return 0;
+}

@@ -1,0 +1,98 @@
+/*
+ * What agent and guard say to each other: codec only.
+ *
+ * They talk over a SOCK_SEQPACKET pair; a packet holds whole messages, each a
+ * u8 type, a u32 length and that many bytes. What to start travels in a
+ * shared memory file beside the SPAWN message ("plan"), since arguments and
+ * environment may be larger than a packet.
+ */
+#ifndef FLAUNCH_LAUNCHER_GUARD_PROTO_H
+#define FLAUNCH_LAUNCHER_GUARD_PROTO_H
+
+#include "common/buf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GUARD_PACKET_MAX (32U * 1024) /* bytes of one packet */
+#define GUARD_WORKERS_MAX 65536U
+#define GUARD_PLAN_MAX (512U * 1024 * 1024)
+
+enum guard_msg_type {
+    /* agent to guard */
+    GUARD_SPAWN = 1, /* count workers; a plan of size bytes comes along */
+    GUARD_SIGNAL,    /* signo once to each worker's main process */
+    GUARD_STOP,      /* signo, then KILL after grace_ms; 0: KILL at once */
+    /* guard to agent */
+    GUARD_SPAWNED, /* worker, pid, at_ns */
+    GUARD_FAILED,  /* worker, step, error: it never ran */
+    GUARD_EXITED,  /* worker, pid, status, at_ns, peak_kib */
+    GUARD_LEFT,    /* pid, state, name, wchan: it would not die */
+    GUARD_EMPTY,   /* no descendant is left; the guard leaves next */
+};
+
+/* What a worker was at when it failed to start. */
+enum guard_step {
+    GUARD_STEP_FORK,
+    GUARD_STEP_SETUP,
+    GUARD_STEP_EXEC,
+};
+
+/* Only the fields named at the type count; the others are 0. */
+struct guard_msg {
+    enum guard_msg_type type;
+    uint32_t worker; /* local rank */
+    uint32_t pid;
+    uint32_t count;
+    uint32_t signo;
+    uint32_t status; /* as wait(2) has it */
+    uint32_t step;
+    uint32_t error; /* errno, positive */
+    uint32_t state; /* the letter of proc(5) */
+    uint64_t size;
+    uint64_t grace_ms;
+    uint64_t at_ns; /* monotonic */
+    uint64_t peak_kib;
+    char name[32];
+    char wchan[32];
+};
+
+/* Append a message: 0 or -ENOMEM. */
+int guard_msg_encode(struct buf *out, const struct guard_msg *msg);
+
+/*
+ * Take the next message off reader: 1 with msg_out, 0 at the end, -EPROTO for
+ * what is no message.
+ */
+int guard_msg_decode(struct reader *reader, struct guard_msg *msg_out);
+
+/* How many bytes of out make the next packet: whole messages only. */
+size_t guard_packet_len(const struct buf *out);
+
+/*
+ * What to start: every worker runs path with argv; its environment is
+ * base_env and then its own strings. All arrays end with NULL.
+ */
+struct guard_plan {
+    const char *path;
+    char **argv;
+    char **base_env;
+    size_t n_base_env;
+    uint32_t n_workers;
+    char ***worker_env; /* n_workers arrays */
+};
+
+/* Append the plan: 0 or -ENOMEM. */
+int guard_plan_encode(struct buf *out, const struct guard_plan *plan);
+
+/*
+ * Read a plan. Strings stay in data, which must live as long; arrays belong
+ * to plan_out, see guard_plan_destroy. 0, or -EPROTO (also without memory).
+ */
+int guard_plan_decode(const uint8_t *data, size_t len,
+                      struct guard_plan *plan_out);
+
+/* Free what guard_plan_decode made. */
+void guard_plan_destroy(struct guard_plan *plan);
+
+#endif

@@ -1,0 +1,171 @@
+#include "launcher/guard_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* How much more than us the OOM killer should like a worker. */
+#define OOM_SCORE_MORE 100
+#define OOM_SCORE_MAX 1000
+
+static int oom_score_wanted(void)
+{
+    FILE *file = fopen("/proc/self/oom_score_adj", "re");
+    int score = INT_MIN;
+
+    if (file == NULL) {
+        return INT_MIN;
+    }
+    if (fscanf(file, "%d", &score) != 1) {
+        score = INT_MIN;
+    }
+    (void)fclose(file);
+    if (score == INT_MIN || score >= OOM_SCORE_MAX) {
+        return INT_MIN;
+    }
+    score += OOM_SCORE_MORE;
+    return score < OOM_SCORE_MAX ? score : OOM_SCORE_MAX;
+}
+
+int guard_spawner_init(struct guard_spawner *spawner,
+                       const struct inherited *inherited)
+{
+    int fds[2];
+
+    *spawner = (struct guard_spawner){ .guard_pid = getpid(),
+                                       .inherited = inherited,
+                                       .oom_score = oom_score_wanted() };
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        return -errno;
+    }
+    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
+        return -errno;
+    }
+    spawner->failure_read = fds[0];
+    spawner->failure_write = fds[1];
+    return 0;
+}
+
+void guard_spawner_destroy(struct guard_spawner *spawner)
+{
+    (void)close(spawner->failure_read);
+    (void)close(spawner->failure_write);
+    free(spawner->env);
+    *spawner = (struct guard_spawner){ 0 };
+}
+
+/* Base environment, then the worker's own: made before fork. */
+static int env_fill(struct guard_spawner *spawner,
+                    const struct guard_plan *plan, uint32_t worker)
+{
+    char **own = plan->worker_env[worker];
+    size_t n_own = 0;
+
+    while (own[n_own] != NULL) {
+        n_own++;
+    }
+    if (spawner->env == NULL || n_own > spawner->env_room) {
+        char **env = realloc(spawner->env,
+                             (plan->n_base_env + n_own + 1) * sizeof(*env));
+
+        if (env == NULL) {
+            return -ENOMEM;
+        }
+        memcpy(env, plan->base_env, plan->n_base_env * sizeof(*env));
+        spawner->env = env;
+        spawner->env_room = n_own;
+    }
+    memcpy(spawner->env + plan->n_base_env, own, (n_own + 1) * sizeof(*own));
+    return 0;
+}
+
+/* The rest runs in the child: async-signal-safe calls only, never return. */
+
+static void child_fail(const struct guard_spawner *spawner, uint32_t worker,
+                       enum guard_step step)
+{
+    struct guard_failure failure = { .worker = worker,
+                                     .step = step,
+                                     .error = (uint32_t)errno };
+
+    /* Shorter than PIPE_BUF, so records of several children do not mix. */
+    if (write(spawner->failure_write, &failure, sizeof(failure)) < 0) {
+        /* The guard is gone, and so are we. */
+    }
+    _exit(EXIT_FAILURE);
+}
+
+/* Best effort: without it the kernel may choose us instead of the worker. */
+static void child_set_oom_score(int score)
+{
+    char text[16];
+    int fd;
+    int n;
+
+    if (score == INT_MIN) {
+        return;
+    }
+    n = snprintf(text, sizeof(text), "%d", score);
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        if (write(fd, text, (size_t)n) < 0) {
+            /* See above. */
+        }
+        (void)close(fd);
+    }
+}
+
+static void child_run(const struct guard_spawner *spawner,
+                      const struct guard_plan *plan, uint32_t worker)
+{
+    const struct inherited *inherited = spawner->inherited;
+    struct rlimit nofile = { .rlim_cur = (rlim_t)inherited->nofile_soft,
+                             .rlim_max = (rlim_t)inherited->nofile_hard };
+
+    (void)setsid();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
+        child_fail(spawner, worker, GUARD_STEP_SETUP);
+    }
+    /* The guard may have died between fork and prctl. */
+    if (getppid() != spawner->guard_pid) {
+        _exit(EXIT_FAILURE);
+    }
+    child_set_oom_score(spawner->oom_score);
+    (void)setrlimit(RLIMIT_NOFILE, &nofile);
+    inherited_give_signals(inherited);
+    (void)execve(plan->path, plan->argv, spawner->env);
+    child_fail(spawner, worker, GUARD_STEP_EXEC);
+}
+
+pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
+                  uint32_t worker)
+{
+    int rc = env_fill(spawner, plan, worker);
+    pid_t pid;
+
+    if (rc < 0) {
+        return rc;
+    }
+    /*
+     * All signals are blocked here, as everywhere in the guard, so none is
+     * delivered in the child before it has its dispositions back.
+     */
+    pid = fork();
+    if (pid == 0) {
+        child_run(spawner, plan, worker);
+    }
+    return pid < 0 ? -errno : pid;
+}
+
+bool guard_spawn_failure(struct guard_spawner *spawner,
+                         struct guard_failure *failure_out)
+{
+    return read(spawner->failure_read, failure_out, sizeof(*failure_out)) ==
+           (ssize_t)sizeof(*failure_out);
+}

@@ -1,0 +1,48 @@
+/*
+ * From fork to exec of one worker.
+ *
+ * A failure between the two is told through a close-on-exec pipe that all
+ * workers share; its record is there before the child's end can be seen, so
+ * it is never guessed from exit code 127.
+ */
+#ifndef FLAUNCH_LAUNCHER_GUARD_SPAWN_H
+#define FLAUNCH_LAUNCHER_GUARD_SPAWN_H
+
+#include "launcher/guard_proto.h"
+#include "launcher/inherited.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct guard_spawner {
+    pid_t guard_pid;
+    int failure_read;  /* non-blocking */
+    int failure_write; /* the children's */
+    int oom_score;     /* what workers get; INT_MIN: leave it */
+    char **env;        /* base environment, room for one worker's strings */
+    size_t env_room;
+    const struct inherited *inherited;
+};
+
+/* A child that could not become its worker. */
+struct guard_failure {
+    uint32_t worker;
+    uint32_t step; /* enum guard_step */
+    uint32_t error;
+};
+
+/* Open the pipe: 0 or a negative errno. */
+int guard_spawner_init(struct guard_spawner *spawner,
+                       const struct inherited *inherited);
+
+/* Fork worker number worker of plan: its pid, or a negative errno. */
+pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
+                  uint32_t worker);
+
+/* Take the next failure off the pipe; false when there is none. */
+bool guard_spawn_failure(struct guard_spawner *spawner,
+                         struct guard_failure *failure_out);
+
+void guard_spawner_destroy(struct guard_spawner *spawner);
+
+#endif

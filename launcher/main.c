@@ -1,0 +1,178 @@
+/*
+ * flaunch: start-up and shutdown as a list of steps.
+ */
+#include "common/log.h"
+#include "common/net.h"
+#include "common/parse.h"
+#include "common/env_names.h"
+#include "launcher/agent.h"
+#include "launcher/cpu_count.h"
+#include "launcher/elf_needs.h"
+#include "launcher/exit_status.h"
+#include "launcher/fds.h"
+#include "launcher/gpu_count.h"
+#include "launcher/port_holder.h"
+#include "common/version.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Descriptors of ours beside two for each worker's store connections (old
+ * PyTorch opens two). */
+#define FDS_OF_OURS 64
+
+static const char *env_get(const char *name, void *arg)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+static unsigned machine_gpus(void)
+{
+    return gpu_count("", getenv(ENV_CUDA_VISIBLE_DEVICES));
+}
+
+static int fail(int exit_code, const struct err *err)
+{
+    log_line(LOG_ERROR, "%s", err->text);
+    return exit_code;
+}
+
+/* FLAUNCH_DEBUG=detail: what happens inside. */
+static void debug_prepare(void)
+{
+    const char *cursor = getenv(ENV_FLAUNCH_DEBUG);
+    const char *item;
+    size_t len;
+
+    while (parse_list_next(&cursor, &item, &len)) {
+        if (len == strlen("detail") && memcmp(item, "detail", len) == 0) {
+            log_set_level(LOG_DEBUG);
+        }
+    }
+}
+
+static void say_before_start(const struct config *config)
+{
+    const struct job_env *job = &config->job;
+
+    if (job->omp_num_threads > 0) {
+        log_line(LOG_INFO,
+                 "OMP_NUM_THREADS=%u for each of %u workers, to share the "
+                 "CPUs; set it to choose",
+                 job->omp_num_threads, config->n_workers);
+    }
+    if (config->n_workers > 1 &&
+        elf_file_needs(config->command.path, "libmpi")) {
+        log_line(LOG_WARN,
+                 "%s is linked against MPI and will start as %u jobs of one "
+                 "process, since flaunch is no MPI launcher: use mpirun -n %u",
+                 config->program[0], config->n_workers, config->n_workers);
+    }
+}
+
+/* The store's socket; a port that is taken is told with its holder. */
+static int listen_for_store(struct config *config, int *fd_out, struct err *err)
+{
+    uint16_t port = config->job.master_port;
+    char holder[256];
+    int rc;
+
+    rc = net_listen(NET_LOOPBACK, port, fd_out, &config->job.master_port, err);
+    if (rc == -EADDRINUSE) {
+        port_holder_describe(port, holder, sizeof(holder));
+        return err_set(err, rc,
+                       "port %u is taken by %s; choose another --master-port, "
+                       "or none for a free one",
+                       port, holder);
+    }
+    return rc;
+}
+
+/* Everything from the guard on; config is complete but for the port. */
+static int run(struct config *config, const struct inherited *inherited,
+               char **argv, int argc)
+{
+    struct agent_setup setup = { .config = config, .inherited = inherited };
+    struct err err = { 0 };
+    sigset_t none;
+    int rc;
+
+    rc = fds_raise_limit(inherited, FDS_OF_OURS + 2ULL * config->n_workers,
+                         &err);
+    if (rc < 0) {
+        return fail(EXIT_FLAUNCH, &err);
+    }
+    /* Orphans come to us if the guard should die. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    rc = guard_start(inherited, argv, argc, &setup.guard, &err);
+    if (rc < 0) {
+        return fail(EXIT_FLAUNCH, &err);
+    }
+    rc = listen_for_store(config, &setup.listen_fd, &err);
+    if (rc < 0) {
+        (void)close(setup.guard.fd); /* the guard leaves by this */
+        return fail(EXIT_FLAUNCH, &err);
+    }
+    say_before_start(config);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGCHLD,
+                 SIG_DFL); /* a parent's SIG_IGN would lose the guard */
+    return agent_run(&setup);
+}
+
+static int print_and_leave(const struct options *options,
+                           const struct config *config)
+{
+    if (options_flag(options, OPT_EXPLAIN)) {
+        config_print_sources(options, config, stdout);
+    }
+    if (options_flag(options, OPT_DRY_RUN) &&
+        config_print_plan(config, environ, stdout) < 0) {
+        return EXIT_FLAUNCH;
+    }
+    return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct machine machine = { .n_cpus = cpu_count,
+                                            .n_gpus = machine_gpus };
+    struct inherited inherited;
+    struct options options;
+    struct config config;
+    struct err err = { 0 };
+    int exit_code;
+
+    inherited_take(&inherited);
+    debug_prepare();
+    if (argc < 1 ||
+        options_parse(argc, argv, env_get, NULL, &options, &err) < 0) {
+        return fail(EXIT_USAGE, &err);
+    }
+    if (options_flag(&options, OPT_HELP)) {
+        options_help(stdout);
+        return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
+    }
+    if (options_flag(&options, OPT_VERSION)) {
+        (void)printf("flaunch %s\n", FLAUNCH_VERSION_TEXT);
+        return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
+    }
+    if (config_resolve(&options, &machine, &config, &exit_code, &err) < 0) {
+        return fail(exit_code, &err);
+    }
+    if (options_flag(&options, OPT_DRY_RUN) ||
+        options_flag(&options, OPT_EXPLAIN)) {
+        exit_code = print_and_leave(&options, &config);
+    } else {
+        exit_code = run(&config, &inherited, argv, argc);
+    }
+    config_destroy(&config);
+    free(inherited.children);
+    return exit_code;
+}

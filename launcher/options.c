@@ -1,0 +1,399 @@
+#include "launcher/options.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#define ONE_NODE "this version runs one node"
+#define NO_LOGS "this version leaves the workers' output as it is"
+
+const struct option_row option_table[N_OPTIONS] = {
+    [OPT_NPROC_PER_NODE] = { "nproc-per-node", 0, OPTION_VALUE,
+                             "N|auto|cpu|gpu", "1",
+                             "workers to start; auto: one per GPU, else per "
+                             "CPU" },
+    [OPT_MASTER_PORT] = { "master-port", 0, OPTION_VALUE, "PORT", "0",
+                          "port of the store; 0: a free one" },
+    [OPT_MODULE] = { "module", 'm', OPTION_FLAG, NULL, NULL,
+                     "PROGRAM is a Python module, run with python -m" },
+    [OPT_NO_PYTHON] = { "no-python", 0, OPTION_FLAG, NULL, NULL,
+                        "execute PROGRAM as it is, even if it ends in .py" },
+    [OPT_ROLE] = { "role", 0, OPTION_VALUE, "NAME", "default",
+                   "ROLE_NAME of the workers" },
+    [OPT_RDZV_ID] = { "rdzv-id", 0, OPTION_VALUE, "ID", "none",
+                      "name of the job: TORCHELASTIC_RUN_ID" },
+    [OPT_SHUTDOWN_TIMEOUT] = { "shutdown-timeout", 0, OPTION_VALUE, "SECONDS",
+                               "30",
+                               "time between a stop and SIGKILL; 0: none" },
+    [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
+                       "leave variables of outer launchers in the workers' "
+                       "environment" },
+    [OPT_STANDALONE] = { "standalone", 0, OPTION_FLAG, NULL, NULL,
+                         "one node; flaunch does this anyway" },
+    [OPT_DRY_RUN] = { "dry-run", 0, OPTION_FLAG, NULL, NULL,
+                      "print what would be started, and start nothing" },
+    [OPT_EXPLAIN] = { "explain", 0, OPTION_FLAG, NULL, NULL,
+                      "print where each value came from, and start nothing" },
+    [OPT_HELP] = { "help", 'h', OPTION_FLAG, NULL, NULL, "print this" },
+    [OPT_VERSION] = { "version", 0, OPTION_FLAG, NULL, NULL,
+                      "print the version" },
+    [OPT_NNODES] = { "nnodes", 0, OPTION_VALUE, "N", "1", "nodes of the job",
+                     "1 1:1", ONE_NODE },
+    [OPT_NODE_RANK] = { "node-rank", 0, OPTION_VALUE, "RANK", "0",
+                        "number of this node", "0", ONE_NODE },
+    [OPT_MASTER_ADDR] = { "master-addr", 0, OPTION_VALUE, "HOST", "127.0.0.1",
+                          "address of the store", "127.0.0.1 localhost",
+                          ONE_NODE ", whose store is at 127.0.0.1" },
+    [OPT_RDZV_BACKEND] = { "rdzv-backend", 0, OPTION_VALUE, "NAME", "static",
+                           "how nodes meet", "static c10d", ONE_NODE },
+    [OPT_RDZV_ENDPOINT] = { "rdzv-endpoint", 0, OPTION_VALUE, "HOST[:PORT]",
+                            NULL, "where nodes meet",
+                            "localhost localhost:0 127.0.0.1 127.0.0.1:0",
+                            ONE_NODE "; --master-port sets the port" },
+    [OPT_RDZV_CONF] = { "rdzv-conf", 0, OPTION_VALUE, "KEY=VALUE,...", NULL,
+                        "details of how nodes meet", "", ONE_NODE },
+    [OPT_MAX_RESTARTS] = { "max-restarts", 0, OPTION_VALUE, "N", "0",
+                           "times a failed job is started again", "0",
+                           "this version does not start a job again" },
+    [OPT_MONITOR_INTERVAL] = { "monitor-interval", 0, OPTION_VALUE, "SECONDS",
+                               NULL, "accepted; flaunch does not poll", "*",
+                               NULL },
+    [OPT_START_METHOD] = { "start-method", 0, OPTION_VALUE, "NAME", NULL,
+                           "accepted; there is no Python to start from", "*",
+                           NULL },
+    [OPT_LOG_DIR] = { "log-dir", 0, OPTION_VALUE, "DIR", NULL,
+                      "directory for logs", "", NO_LOGS },
+    [OPT_REDIRECTS] = { "redirects", 'r', OPTION_VALUE, "WHAT", "0",
+                        "output to files", "0", NO_LOGS },
+    [OPT_TEE] = { "tee", 't', OPTION_VALUE, "WHAT", "0",
+                  "output to files and the screen", "0", NO_LOGS },
+    [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
+                                 NULL, "ranks to show", "", NO_LOGS },
+    [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
+                  "workers get our descriptors; they do anyway" },
+};
+
+/* Both spellings of each name, for getopt_long. */
+#define LONG_MAX_ROWS (2 * N_OPTIONS + 1)
+#define NAME_MAX_LEN 32
+#define LONG_BASE 1000 /* val of a long option: LONG_BASE + id */
+
+struct getopt_tables {
+    struct option longs[LONG_MAX_ROWS];
+    char spelled[N_OPTIONS][NAME_MAX_LEN];
+    char shorts[3 * N_OPTIONS + 3];
+};
+
+/* name with every from replaced by to. */
+static void spell(const char *name, char from, char to, char *out)
+{
+    size_t i;
+
+    for (i = 0; name[i] != '\0' && i < NAME_MAX_LEN - 1; i++) {
+        out[i] = name[i] == from ? to : name[i];
+    }
+    out[i] = '\0';
+}
+
+static void tables_fill(struct getopt_tables *tables)
+{
+    char *letter = tables->shorts;
+    size_t n = 0;
+    int id;
+
+    memset(tables, 0, sizeof(*tables));
+    *letter++ = '+'; /* stop at the program */
+    *letter++ = ':'; /* tell a missing value from an unknown option */
+    for (id = 0; id < N_OPTIONS; id++) {
+        const struct option_row *row = &option_table[id];
+        struct option option = { .name = row->name,
+                                 .has_arg = row->kind == OPTION_VALUE
+                                                ? required_argument
+                                                : no_argument,
+                                 .val = LONG_BASE + id };
+
+        tables->longs[n++] = option;
+        if (strchr(row->name, '-') != NULL) {
+            spell(row->name, '-', '_', tables->spelled[id]);
+            option.name = tables->spelled[id];
+            tables->longs[n++] = option;
+        }
+        if (row->letter != '\0') {
+            *letter++ = row->letter;
+            if (row->kind == OPTION_VALUE) {
+                *letter++ = ':';
+            }
+        }
+    }
+}
+
+static int option_of_letter(int letter)
+{
+    int id;
+
+    for (id = 0; id < N_OPTIONS; id++) {
+        if (option_table[id].letter == letter) {
+            return id;
+        }
+    }
+    return -1;
+}
+
+/* How many options a prefix could mean: tells ambiguous from unknown. */
+static int count_prefix(const char *text, size_t len)
+{
+    char dashed[NAME_MAX_LEN];
+    char name[NAME_MAX_LEN];
+    int n = 0;
+    int id;
+
+    if (len >= sizeof(name)) {
+        return 0;
+    }
+    memcpy(name, text, len);
+    name[len] = '\0';
+    spell(name, '_', '-', dashed);
+    for (id = 0; id < N_OPTIONS; id++) {
+        n += strncmp(option_table[id].name, dashed, len) == 0;
+    }
+    return n;
+}
+
+/* Why getopt_long did not like the argument at hand. */
+static int refuse(const char *argument, int letter, bool no_value,
+                  struct err *err)
+{
+    size_t len = strcspn(argument, "=");
+
+    if (strncmp(argument, "--", 2) != 0) {
+        if (no_value) {
+            return err_set(err, -EINVAL, "option -%c needs a value", letter);
+        }
+        return err_set(err, -EINVAL,
+                       "unknown option -%c; flaunch --help lists them", letter);
+    }
+    if (no_value) {
+        return err_set(err, -EINVAL, "option %.*s needs a value", (int)len,
+                       argument);
+    }
+    switch (count_prefix(argument + 2, len - 2)) {
+    case 0:
+        return err_set(err, -EINVAL,
+                       "unknown option %.*s; flaunch --help lists them",
+                       (int)len, argument);
+    case 1:
+        return err_set(err, -EINVAL, "option %.*s takes no value", (int)len,
+                       argument);
+    default:
+        return err_set(err, -EINVAL,
+                       "option %.*s could mean several; write it out", (int)len,
+                       argument);
+    }
+}
+
+static int parse_arguments(int argc, char **argv, struct options *options,
+                           struct err *err)
+{
+    struct getopt_tables tables;
+    int found;
+
+    tables_fill(&tables);
+    opterr = 0;
+    optind = 0; /* glibc: begin anew, also with '+' */
+    for (;;) {
+        int at = optind > 0 ? optind : 1;
+        const char *text;
+        int id;
+
+        found = getopt_long(argc, argv, tables.shorts, tables.longs, NULL);
+        if (found == -1) {
+            break;
+        }
+        if (found == '?' || found == ':') {
+            return refuse(argv[at], optopt, found == ':', err);
+        }
+        id = found >= LONG_BASE ? found - LONG_BASE : option_of_letter(found);
+        assert(id >= 0);
+        text = optarg != NULL ? optarg : "1";
+        if (found < LONG_BASE && text[0] == '=') {
+            text++; /* -r=3: getopt_long leaves the sign */
+        }
+        options->values[id] =
+            (struct option_value){ .text = text, .source = FROM_COMMAND_LINE };
+    }
+    options->program = argv + optind;
+    return 0;
+}
+
+/* The variable of an option: "PET_NPROC_PER_NODE". */
+static void env_name(const char *prefix, enum option_id id, char *out,
+                     size_t size)
+{
+    size_t start = strlen(prefix);
+    size_t i;
+
+    (void)snprintf(out, size, "%s%s", prefix, option_table[id].name);
+    for (i = start; out[i] != '\0'; i++) {
+        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+    }
+}
+
+static const struct {
+    enum option_source source;
+    const char *prefix;
+} env_sources[] = {
+    { FROM_FLAUNCH_ENV, "FLAUNCH_OPT_" },
+    { FROM_PET_ENV, "PET_" },
+};
+
+#define N_ENV_SOURCES (sizeof(env_sources) / sizeof(env_sources[0]))
+
+static void take_defaults(const char *(*env)(const char *name, void *arg),
+                          void *arg, struct options *options)
+{
+    int id;
+
+    for (id = 0; id < N_OPTIONS; id++) {
+        struct option_value *value = &options->values[id];
+        char name[64];
+        size_t i;
+
+        for (i = 0; i < N_ENV_SOURCES && value->text == NULL; i++) {
+            env_name(env_sources[i].prefix, (enum option_id)id, name,
+                     sizeof(name));
+            value->text = env(name, arg);
+            value->source = env_sources[i].source;
+        }
+        if (value->text == NULL) {
+            value->text = option_table[id].fallback;
+            value->source = FROM_DEFAULT;
+        }
+    }
+}
+
+/* Whether text is one of the blank-separated words. */
+static bool is_word_of(const char *words, const char *text)
+{
+    size_t len = strlen(text);
+    const char *at = words;
+
+    if (strcmp(words, "*") == 0) {
+        return true;
+    }
+    while (len > 0 && (at = strstr(at, text)) != NULL) {
+        if ((at == words || at[-1] == ' ') &&
+            (at[len] == ' ' || at[len] == '\0')) {
+            return true;
+        }
+        at += len;
+    }
+    return false;
+}
+
+static int check_supported(const struct options *options, struct err *err)
+{
+    int id;
+
+    for (id = 0; id < N_OPTIONS; id++) {
+        const struct option_row *row = &option_table[id];
+        const char *text = options->values[id].text;
+        char from[80];
+
+        if (row->harmless == NULL || text == NULL ||
+            is_word_of(row->harmless, text)) {
+            continue;
+        }
+        options_source_name(options, (enum option_id)id, from, sizeof(from));
+        return err_set(err, -EINVAL, "--%s=%s (from %s): %s", row->name, text,
+                       from, row->refusal);
+    }
+    return 0;
+}
+
+int options_parse(int argc, char **argv,
+                  const char *(*env)(const char *name, void *arg), void *arg,
+                  struct options *options_out, struct err *err)
+{
+    struct options options = { 0 };
+    int rc = parse_arguments(argc, argv, &options, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    take_defaults(env, arg, &options);
+    rc = check_supported(&options, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *options_out = options;
+    return 0;
+}
+
+bool options_flag(const struct options *options, enum option_id id)
+{
+    const struct option_value *value = &options->values[id];
+
+    return value->text != NULL &&
+           (value->source == FROM_COMMAND_LINE ||
+            (value->text[0] != '\0' && strcmp(value->text, "0") != 0));
+}
+
+void options_source_name(const struct options *options, enum option_id id,
+                         char *text_out, size_t size)
+{
+    enum option_source source = options->values[id].source;
+    size_t i;
+
+    for (i = 0; i < N_ENV_SOURCES; i++) {
+        if (env_sources[i].source == source) {
+            env_name(env_sources[i].prefix, id, text_out, size);
+            return;
+        }
+    }
+    (void)snprintf(text_out, size, "%s",
+                   source == FROM_COMMAND_LINE ? "the command line"
+                                               : "the default");
+}
+
+static void help_row(FILE *file, const struct option_row *row)
+{
+    char left[64];
+
+    (void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s",
+                   row->letter != '\0' ? '-' : ' ',
+                   row->letter != '\0' ? row->letter : ' ',
+                   row->letter != '\0' ? ", " : "  ", row->name,
+                   row->metavar != NULL ? " " : "",
+                   row->metavar != NULL ? row->metavar : "");
+    (void)fprintf(file, "  %-36s %s%s%s%s\n", left, row->help,
+                  row->fallback != NULL ? " (default: " : "",
+                  row->fallback != NULL ? row->fallback : "",
+                  row->fallback != NULL ? ")" : "");
+}
+
+void options_help(FILE *file)
+{
+    int id;
+
+    (void)fputs(
+        "usage: flaunch [OPTIONS] PROGRAM [ARGS...]\n"
+        "\n"
+        "Start PROGRAM as the workers of a distributed training job, watch\n"
+        "them, and leave nothing behind. A .py file runs under Python.\n"
+        "\n",
+        file);
+    for (id = 0; id < OPT_NNODES; id++) {
+        help_row(file, &option_table[id]);
+    }
+    (void)fputs("\nAccepted as far as one node, one attempt and plain output "
+                "go:\n",
+                file);
+    for (id = OPT_NNODES; id < N_OPTIONS; id++) {
+        help_row(file, &option_table[id]);
+    }
+    (void)fputs("\nEach option can be set by FLAUNCH_OPT_<NAME> and "
+                "PET_<NAME> as well.\nMore: man flaunch\n",
+                file);
+}

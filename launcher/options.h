@@ -1,0 +1,110 @@
+/*
+ * The one option table: parsing, --help and the man page's check come from it.
+ *
+ * Values come from the command line, FLAUNCH_OPT_<NAME> and PET_<NAME>
+ * (torchrun's), in this order; NAME is the option's in capitals, with _.
+ */
+#ifndef FLAUNCH_LAUNCHER_OPTIONS_H
+#define FLAUNCH_LAUNCHER_OPTIONS_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum option_id {
+    OPT_NPROC_PER_NODE,
+    OPT_MASTER_PORT,
+    OPT_MODULE,
+    OPT_NO_PYTHON,
+    OPT_ROLE,
+    OPT_RDZV_ID,
+    OPT_SHUTDOWN_TIMEOUT,
+    OPT_KEEP_ENV,
+    OPT_STANDALONE,
+    OPT_DRY_RUN,
+    OPT_EXPLAIN,
+    OPT_HELP,
+    OPT_VERSION,
+    /* Accepted from scripts for torchrun; a value that asks for more than
+     * this version does is refused with one line. */
+    OPT_NNODES,
+    OPT_NODE_RANK,
+    OPT_MASTER_ADDR,
+    OPT_RDZV_BACKEND,
+    OPT_RDZV_ENDPOINT,
+    OPT_RDZV_CONF,
+    OPT_MAX_RESTARTS,
+    OPT_MONITOR_INTERVAL,
+    OPT_START_METHOD,
+    OPT_LOG_DIR,
+    OPT_REDIRECTS,
+    OPT_TEE,
+    OPT_LOCAL_RANKS_FILTER,
+    OPT_RAW,
+    N_OPTIONS,
+};
+
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_VALUE,
+};
+
+struct option_row {
+    const char *name; /* with dashes; underscores are accepted as well */
+    char letter;      /* 0: none */
+    enum option_kind kind;
+    const char *metavar;
+    const char *fallback; /* the default, as a person would type it; or NULL */
+    const char *help;
+    /*
+     * For what this version does not do: the values that ask for nothing,
+     * separated by blanks ("" none, "*" all), and what is refused otherwise.
+     */
+    const char *harmless;
+    const char *refusal;
+};
+
+extern const struct option_row option_table[N_OPTIONS];
+
+enum option_source {
+    FROM_DEFAULT,
+    FROM_COMMAND_LINE,
+    FROM_FLAUNCH_ENV,
+    FROM_PET_ENV,
+};
+
+struct option_value {
+    const char *text; /* borrowed from argv, the environment or the table */
+    enum option_source source;
+};
+
+struct options {
+    struct option_value values[N_OPTIONS]; /* text NULL: not given */
+    char *
+        *program; /* what follows the options, NULL at its end; may be empty */
+};
+
+/*
+ * Read the command line up to the program. env is asked for defaults
+ * (getenv, or a test's).
+ *
+ * Returns 0, or -EINVAL with a sentence.
+ */
+int options_parse(int argc, char **argv,
+                  const char *(*env)(const char *name, void *arg), void *arg,
+                  struct options *options_out, struct err *err);
+
+/* Whether a flag is set: given, or a default from the environment that is
+ * neither empty nor 0. */
+bool options_flag(const struct options *options, enum option_id id);
+
+/* "the command line", "PET_NPROC_PER_NODE": where a value came from. */
+void options_source_name(const struct options *options, enum option_id id,
+                         char *text_out, size_t size);
+
+/* Print --help. */
+void options_help(FILE *file);
+
+#endif

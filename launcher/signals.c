@@ -1,0 +1,77 @@
+#include "launcher/signals.h"
+
+static const int watched[] = { SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
+                               SIGUSR1, SIGUSR2, SIGCHLD };
+
+#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+
+_Static_assert(N_WATCHED <= SIGNALS_MAX, "one handle for each signal");
+
+bool signals_is_stop(int signo)
+{
+    return signo == SIGTERM || signo == SIGINT || signo == SIGHUP ||
+           signo == SIGQUIT;
+}
+
+static void signal_came(uv_signal_t *handle, int signo)
+{
+    struct signals *signals = handle->data;
+
+    if (!signals->stopping) {
+        signals->on_signal(signo, signals->arg);
+    }
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct signals *signals = handle->data;
+
+    if (--signals->n_open == 0) {
+        signals->on_closed(signals->arg);
+    }
+}
+
+int signals_start(struct signals *signals, uv_loop_t *loop,
+                  const struct inherited *inherited,
+                  void (*on_signal)(int signo, void *arg),
+                  void (*on_closed)(void *arg), void *arg)
+{
+    int rc = 0;
+    size_t i;
+
+    *signals = (struct signals){ .on_signal = on_signal,
+                                 .on_closed = on_closed,
+                                 .arg = arg };
+    for (i = 0; i < N_WATCHED && rc == 0; i++) {
+        uv_signal_t *handle = &signals->handles[signals->n_handles];
+
+        if (watched[i] != SIGTERM && watched[i] != SIGCHLD &&
+            inherited_is_ignored(inherited, watched[i])) {
+            continue;
+        }
+        rc = uv_signal_init(loop, handle);
+        if (rc == 0) {
+            handle->data = signals;
+            signals->n_handles++;
+            rc = uv_signal_start(handle, signal_came, watched[i]);
+        }
+    }
+    signals->n_open = signals->n_handles;
+    return rc;
+}
+
+void signals_stop(struct signals *signals)
+{
+    size_t i;
+
+    if (signals->stopping) {
+        return;
+    }
+    signals->stopping = true;
+    for (i = 0; i < signals->n_handles; i++) {
+        uv_close((uv_handle_t *)&signals->handles[i], handle_closed);
+    }
+    if (signals->n_handles == 0) {
+        signals->on_closed(signals->arg);
+    }
+}

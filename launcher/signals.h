@@ -1,0 +1,45 @@
+/*
+ * The launcher's own signals turned into events, on libuv.
+ *
+ * Life: signals_start, signals_stop, on_closed. A stop signal that was
+ * ignored when flaunch started (nohup, background jobs of scripts) stays
+ * ignored, but for TERM.
+ */
+#ifndef FLAUNCH_LAUNCHER_SIGNALS_H
+#define FLAUNCH_LAUNCHER_SIGNALS_H
+
+#include "launcher/inherited.h"
+
+#include <uv.h>
+
+#define SIGNALS_MAX 8
+
+struct signals {
+    uv_signal_t handles[SIGNALS_MAX];
+    size_t n_handles;
+    size_t n_open;
+    bool stopping;
+    void (*on_signal)(int signo, void *arg);
+    void (*on_closed)(void *arg);
+    void *arg;
+};
+
+/* Whether a signal asks to stop the job (TERM, INT, HUP, QUIT). */
+bool signals_is_stop(int signo);
+
+/*
+ * Begin to watch. on_signal gets stop signals, USR1, USR2 (to pass on) and
+ * CHLD.
+ *
+ * Returns 0 or a negative errno; on_closed runs in either case, once, after
+ * signals_stop.
+ */
+int signals_start(struct signals *signals, uv_loop_t *loop,
+                  const struct inherited *inherited,
+                  void (*on_signal)(int signo, void *arg),
+                  void (*on_closed)(void *arg), void *arg);
+
+/* Begin to close; may be called twice. */
+void signals_stop(struct signals *signals);
+
+#endif

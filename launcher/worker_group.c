@@ -1,0 +1,100 @@
+#include "launcher/worker_group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int worker_group_init(struct worker_group *group, uint32_t n)
+{
+    *group = (struct worker_group){ .n = n, .first_failure = WORKER_NONE };
+    group->workers = calloc(n, sizeof(*group->workers));
+    return group->workers != NULL ? 0 : -ENOMEM;
+}
+
+void worker_group_destroy(struct worker_group *group)
+{
+    free(group->workers);
+    *group = (struct worker_group){ .first_failure = WORKER_NONE };
+}
+
+static enum worker_group_news worker_done(struct worker_group *group,
+                                          uint32_t rank, bool failed)
+{
+    group->n_done++;
+    if (failed && group->first_failure == WORKER_NONE &&
+        !group->workers[rank].stopped_by_us) {
+        group->first_failure = rank;
+        return GROUP_FIRST_FAILURE;
+    }
+    return group->n_done == group->n ? GROUP_ALL_DONE : GROUP_SAME;
+}
+
+static enum worker_group_news worker_exited(struct worker_group *group,
+                                            struct worker *worker,
+                                            const struct guard_msg *msg)
+{
+    if (worker->state == WORKER_FAILED) {
+        worker->ended_ns = msg->at_ns;
+        return GROUP_SAME; /* the child that could not exec has ended */
+    }
+    if (worker->state != WORKER_RUNNING) {
+        return GROUP_SAME;
+    }
+    worker->state = WORKER_EXITED;
+    worker->wait_status = (int)msg->status;
+    worker->ended_ns = msg->at_ns;
+    worker->peak_kib = msg->peak_kib;
+    group->n_running--;
+    return worker_done(group, msg->worker, msg->status != 0);
+}
+
+static enum worker_group_news worker_failed(struct worker_group *group,
+                                            struct worker *worker,
+                                            const struct guard_msg *msg)
+{
+    if (worker->state == WORKER_RUNNING) {
+        group->n_running--;
+    } else if (worker->state != WORKER_WAITING) {
+        return GROUP_SAME;
+    }
+    worker->state = WORKER_FAILED;
+    worker->step = msg->step;
+    worker->error = msg->error;
+    return worker_done(group, msg->worker, true);
+}
+
+enum worker_group_news worker_group_take(struct worker_group *group,
+                                         const struct guard_msg *msg)
+{
+    struct worker *worker;
+
+    if (msg->worker >= group->n) {
+        return GROUP_SAME;
+    }
+    worker = &group->workers[msg->worker];
+    switch (msg->type) {
+    case GUARD_SPAWNED:
+        worker->state = WORKER_RUNNING;
+        worker->pid = msg->pid;
+        worker->started_ns = msg->at_ns;
+        group->n_running++;
+        return GROUP_SAME;
+    case GUARD_EXITED:
+        return worker_exited(group, worker, msg);
+    case GUARD_FAILED:
+        return worker_failed(group, worker, msg);
+    default:
+        return GROUP_SAME;
+    }
+}
+
+void worker_group_stopped(struct worker_group *group)
+{
+    uint32_t i;
+
+    for (i = 0; i < group->n; i++) {
+        if (group->workers[i].state == WORKER_RUNNING) {
+            group->workers[i].stopped_by_us = true;
+            group->n_stopped++;
+        }
+    }
+}

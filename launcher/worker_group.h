@@ -1,0 +1,64 @@
+/*
+ * All local workers: who runs, who ended how, who failed first. Plain data;
+ * what happened comes in as the guard's messages.
+ */
+#ifndef FLAUNCH_LAUNCHER_WORKER_GROUP_H
+#define FLAUNCH_LAUNCHER_WORKER_GROUP_H
+
+#include "launcher/guard_proto.h"
+
+#include <stdbool.h>
+
+enum worker_state {
+    WORKER_WAITING, /* not started */
+    WORKER_RUNNING,
+    WORKER_EXITED, /* wait_status counts */
+    WORKER_FAILED, /* it never became its program: step and error count */
+};
+
+struct worker {
+    enum worker_state state;
+    bool stopped_by_us; /* it was running when we stopped the group */
+    uint32_t pid;
+    int wait_status;
+    uint32_t step; /* enum guard_step */
+    uint32_t error;
+    uint64_t started_ns;
+    uint64_t ended_ns;
+    uint64_t peak_kib;
+};
+
+#define WORKER_NONE UINT32_MAX
+
+struct worker_group {
+    struct worker *workers;
+    uint32_t n;
+    uint32_t n_running;
+    uint32_t n_done;        /* exited or failed */
+    uint32_t n_stopped;     /* were running when we stopped the group */
+    uint32_t first_failure; /* WORKER_NONE: none yet */
+};
+
+enum worker_group_news {
+    GROUP_SAME,
+    GROUP_FIRST_FAILURE, /* stop the others */
+    GROUP_ALL_DONE,
+};
+
+/* 0 or -ENOMEM. */
+int worker_group_init(struct worker_group *group, uint32_t n);
+
+/*
+ * Take in SPAWNED, FAILED or EXITED and say what it changes. A worker that
+ * ends badly after worker_group_stopped is no failure of its own, unless it
+ * is the first and none of our signals could have caused it.
+ */
+enum worker_group_news worker_group_take(struct worker_group *group,
+                                         const struct guard_msg *msg);
+
+/* The group is being stopped: whoever runs now is stopped by us. */
+void worker_group_stopped(struct worker_group *group);
+
+void worker_group_destroy(struct worker_group *group);
+
+#endif
