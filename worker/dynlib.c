@@ -1,0 +1,40 @@
+#include "worker/dynlib.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+
+static int find_all(void *library, const struct dynlib_symbol *symbols,
+                    char *why, size_t why_size)
+{
+    for (; symbols->name != NULL; symbols++) {
+        *symbols->address = dlsym(library, symbols->name);
+        if (*symbols->address == NULL) {
+            (void)snprintf(why, why_size, "it lacks %s", symbols->name);
+            return -ENOENT;
+        }
+    }
+    return 0;
+}
+
+int dynlib_load(const char *const *names, const struct dynlib_symbol *symbols,
+                void **library_out, char *why, size_t why_size)
+{
+    void *library = NULL;
+
+    *library_out = NULL;
+    if (dlsym(RTLD_DEFAULT, symbols[0].name) != NULL) {
+        return find_all(RTLD_DEFAULT, symbols, why, why_size);
+    }
+    for (; *names != NULL && library == NULL; names++) {
+        library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL) {
+            (void)snprintf(why, why_size, "%s", dlerror());
+        }
+    }
+    if (library == NULL) {
+        return -ENOENT;
+    }
+    *library_out = library;
+    return find_all(library, symbols, why, why_size);
+}

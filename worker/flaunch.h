@@ -1,0 +1,173 @@
+/*
+ * libflaunch: one call that makes a process a rank of its job.
+ *
+ *     struct flaunch_error error;
+ *     struct flaunch *job;
+ *
+ *     if (flaunch_init(&job, NULL, &error) < 0) {
+ *         fprintf(stderr, "%s\n", error.text);
+ *         return 1;
+ *     }
+ *     flaunch_all_reduce(job, x, n, FLAUNCH_FLOAT, FLAUNCH_SUM, &error);
+ *     flaunch_finalize(job);
+ *
+ * The library never exits, installs no signal handler, and prints nothing
+ * unless FLAUNCH_DEBUG asks. Every function that returns int returns 0 or a
+ * negative errno; with an error argument, which may be NULL, it also writes a
+ * sentence that a person can act on. A struct flaunch may be used by one
+ * thread at a time.
+ */
+#ifndef FLAUNCH_H
+#define FLAUNCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One process's place in a job; opaque. */
+struct flaunch;
+
+/* Who found the error. */
+enum flaunch_domain {
+    FLAUNCH_OK = 0,
+    FLAUNCH_USAGE,       /* an argument is wrong */
+    FLAUNCH_ENVIRONMENT, /* the launcher's variables are incomplete or clash */
+    FLAUNCH_SYSTEM,      /* the operating system */
+    FLAUNCH_STORE,       /* the store: not reachable, or it went away */
+    FLAUNCH_CHECKIN,     /* ranks are missing, or do not fit together */
+    FLAUNCH_CUDA,        /* the CUDA runtime or its driver */
+    FLAUNCH_NCCL,        /* NCCL */
+    FLAUNCH_GLOO,        /* gloo */
+};
+
+struct flaunch_error {
+    enum flaunch_domain domain;
+    int code; /* a negative errno, or the library's own code */
+    char text[1024];
+};
+
+/*
+ * What flaunch_init is to do. Set all to 0, then size to sizeof; or use
+ * FLAUNCH_OPTIONS_INIT. 0 and NULL ask for the default.
+ */
+struct flaunch_options {
+    size_t size;
+    /*
+     * "none": only ranks; "gloo": collectives on host memory; "nccl". The
+     * default is "none".
+     */
+    const char *backend;
+    /* "flaunch", "torchrun", "env", "none": whom to believe; NULL: find out.
+     * FLAUNCH_LAUNCHER in the environment is asked where this is NULL. */
+    const char *launcher;
+    /* Milliseconds for all of flaunch_init together; 0:
+     * FLAUNCH_INIT_TIMEOUT (seconds), else 300,000. */
+    uint64_t timeout_ms;
+    /* A CUDA device to use + 1; 0: choose by local rank. */
+    int device_plus_1;
+    /* Use device 0 whatever the local rank (open_flamingo's option). */
+    int no_set_device_rank;
+};
+
+#define FLAUNCH_OPTIONS_INIT                                                   \
+    {                                                                          \
+        sizeof(struct flaunch_options), NULL, NULL, 0, 0, 0                    \
+    }
+
+/*
+ * Find out who started this process, meet the other ranks, check that all are
+ * there and fit together, choose the device, open the backend.
+ *
+ * job_out  set on success only; end it with flaunch_finalize
+ * options  NULL: all defaults
+ *
+ * All ranks of the job must call it. With one rank and no launcher it makes a
+ * job of one. A rank that fails tells the others, so that all return the same
+ * sentence. Errors: -EINVAL (options, environment), -ETIMEDOUT (who is missing
+ * is in the text), -ENODEV, -ENOENT (a library is not installed), -ECONNREFUSED
+ * and other errnos of sockets, -ENOMEM.
+ */
+int flaunch_init(struct flaunch **job_out,
+                 const struct flaunch_options *options,
+                 struct flaunch_error *error);
+
+/* Leave the job and free it; job may be NULL. Waits for nobody. */
+void flaunch_finalize(struct flaunch *job);
+
+/* Number among all ranks, and how many there are. */
+int flaunch_rank(const struct flaunch *job);
+int flaunch_world_size(const struct flaunch *job);
+
+/* The same among the ranks of this node. */
+int flaunch_local_rank(const struct flaunch *job);
+int flaunch_local_world_size(const struct flaunch *job);
+
+/* Whether a launcher started this process (also with one rank). */
+int flaunch_distributed(const struct flaunch *job);
+
+/* "cpu" or "cuda:N"; and N, or -1 for the CPU. Lives as long as job. */
+const char *flaunch_device(const struct flaunch *job);
+int flaunch_device_index(const struct flaunch *job);
+
+/* The backend and the launcher that were chosen; live as long as job. */
+const char *flaunch_backend(const struct flaunch *job);
+const char *flaunch_launcher(const struct flaunch *job);
+
+/* What was found in the environment, what was chosen, and why: some lines of
+ * text. Lives as long as job. */
+const char *flaunch_explain(const struct flaunch *job);
+
+enum flaunch_type {
+    FLAUNCH_FLOAT,
+    FLAUNCH_DOUBLE,
+    FLAUNCH_INT32,
+    FLAUNCH_INT64,
+};
+
+enum flaunch_op {
+    FLAUNCH_SUM,
+    FLAUNCH_MIN,
+    FLAUNCH_MAX,
+    FLAUNCH_PRODUCT,
+};
+
+/*
+ * Collectives on host memory, with the backend "gloo". All ranks must make the
+ * same calls in the same order with the same count, type, op and root. count
+ * counts elements; 0 is allowed. Each fails with -ETIMEDOUT or -EIO when a
+ * peer is gone, and the job is then of no more use; with another backend it
+ * fails with -ENOTSUP.
+ */
+
+/* data[0..count) of all ranks combined, in place, on every rank. */
+int flaunch_all_reduce(struct flaunch *job, void *data, size_t count,
+                       enum flaunch_type type, enum flaunch_op op,
+                       struct flaunch_error *error);
+
+/* root's data[0..count) to every rank. */
+int flaunch_broadcast(struct flaunch *job, void *data, size_t count,
+                      enum flaunch_type type, int root,
+                      struct flaunch_error *error);
+
+/*
+ * Every rank's in[0..count), in order of rank, to every rank:
+ * out[0..count * world_size). in and out must not overlap.
+ */
+int flaunch_all_gather(struct flaunch *job, const void *in, void *out,
+                       size_t count, enum flaunch_type type,
+                       struct flaunch_error *error);
+
+/* Return when every rank has called it. */
+int flaunch_barrier(struct flaunch *job, struct flaunch_error *error);
+
+/* "0.1.0" */
+const char *flaunch_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

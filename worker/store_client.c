@@ -1,0 +1,447 @@
+#include "worker/store_client.h"
+
+#include "common/clock.h"
+#include "common/resolve.h"
+#include "common/store_proto.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PAUSE_FIRST_MS 20
+#define PAUSE_MAX_MS 1000
+/* A store answers the hello at once; what stays silent is none, or is an old
+ * one that waits for more. */
+#define HELLO_MS 5000
+/* A reply after CANCEL_WAIT, which a store sends at once. */
+#define CANCEL_MS 5000
+/* Longer values than a store of ours would send are refused. */
+#define REPLY_MAX (64U * 1024 * 1024)
+
+static int lost(struct store_client *client, int rc, const char *doing,
+                const char *key, struct err *err)
+{
+    store_client_close(client);
+    return err_sys(err, rc, "store %s port %u: %s%s%s", client->host,
+                   client->port, doing, key != NULL ? " " : "",
+                   key != NULL ? key : "");
+}
+
+/* Wait until fd is ready: 0, -ETIMEDOUT or another negative errno. */
+static int wait_ready(int fd, short events, uint64_t deadline_ms)
+{
+    struct pollfd pair = { .fd = fd, .events = events };
+
+    for (;;) {
+        int n = poll(&pair, 1, clock_poll_ms(deadline_ms));
+
+        if (n > 0) {
+            return 0;
+        }
+        if (n == 0) {
+            return -ETIMEDOUT;
+        }
+        if (errno != EINTR) {
+            return -errno;
+        }
+    }
+}
+
+static int send_all(int fd, const uint8_t *data, size_t len,
+                    uint64_t deadline_ms)
+{
+    while (len > 0) {
+        ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+        int rc;
+
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+            continue;
+        }
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0 && errno != EAGAIN) {
+            return -errno;
+        }
+        rc = wait_ready(fd, POLLOUT, deadline_ms);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int receive_all(int fd, void *data, size_t len, uint64_t deadline_ms)
+{
+    uint8_t *p = data;
+
+    while (len > 0) {
+        ssize_t n = recv(fd, p, len, 0);
+        int rc;
+
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+            continue;
+        }
+        if (n == 0) {
+            return -ECONNRESET;
+        }
+        if (errno == EINTR) {
+            continue;
+        }
+        if (errno != EAGAIN) {
+            return -errno;
+        }
+        rc = wait_ready(fd, POLLIN, deadline_ms);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* One connect to one address: the socket, or a negative errno. */
+static int connect_one(const struct addrinfo *address, uint64_t deadline_ms)
+{
+    const int on = 1;
+    int error = 0;
+    socklen_t len = sizeof(error);
+    int rc = 0;
+    int fd = socket(address->ai_family,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0) {
+        return -errno;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (connect(fd, address->ai_addr, address->ai_addrlen) < 0) {
+        rc = -errno;
+    }
+    if (rc == -EINPROGRESS) {
+        rc = wait_ready(fd, POLLOUT, deadline_ms);
+        if (rc == 0 &&
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0) {
+            rc = -error;
+        }
+    }
+    if (rc < 0) {
+        (void)close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+/*
+ * A hello and a first request in one write. Every server of this dialect
+ * answers eight bytes; older ones take it for the beginning of a long key and
+ * stay silent.
+ */
+static int greet(int fd, uint64_t deadline_ms)
+{
+    uint64_t hello_ms = clock_deadline(HELLO_MS);
+    uint8_t hello[STORE_HELLO_LEN + 1];
+    uint8_t reply[8];
+    int rc;
+
+    hello[0] = store_opcode_d(STORE_OP_VALIDATE);
+    le_put_u32(hello + 1, STORE_MAGIC);
+    hello[STORE_HELLO_LEN] = store_opcode_d(STORE_OP_GETNUMKEYS);
+    rc = send_all(fd, hello, sizeof(hello), deadline_ms);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = receive_all(fd, reply, sizeof(reply),
+                     hello_ms < deadline_ms ? hello_ms : deadline_ms);
+    if (rc == -ETIMEDOUT && hello_ms < deadline_ms) {
+        return -EPROTO;
+    }
+    return rc < 0 ? rc : fd;
+}
+
+/* Every address in turn, once: the socket, or the last error. */
+static int connect_round(const char *host, uint16_t port, uint64_t deadline_ms,
+                         struct err *err)
+{
+    struct addrinfo *list;
+    const struct addrinfo *address;
+    int fd = -EHOSTUNREACH;
+    int rc = resolve_host(host, port, deadline_ms, &list, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    for (address = list; address != NULL && fd < 0;
+         address = address->ai_next) {
+        fd = connect_one(address, deadline_ms);
+        if (fd >= 0) {
+            rc = greet(fd, deadline_ms);
+            if (rc < 0) {
+                (void)close(fd);
+                fd = rc;
+            }
+        }
+    }
+    freeaddrinfo(list);
+    if (fd == -EPROTO) {
+        return err_set(err, fd,
+                       "what listens at %s port %u is no store of PyTorch 2.2 "
+                       "or later",
+                       host, port);
+    }
+    return fd < 0 ? err_sys(err, fd, "store %s port %u", host, port) : fd;
+}
+
+/* The pause, half of it random: clients of one job must not come in step. */
+static uint64_t jittered(uint64_t pause_ms)
+{
+    uint32_t random = 0;
+
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0) {
+        random = (uint32_t)clock_ns();
+    }
+    return pause_ms / 2 + random % (pause_ms / 2 + 1);
+}
+
+int store_client_connect(struct store_client *client, const char *host,
+                         uint16_t port, uint64_t deadline_ms, struct err *err)
+{
+    uint64_t started_ms = clock_ms();
+    uint64_t pause_ms = PAUSE_FIRST_MS;
+    struct err why = { 0 };
+
+    *client = (struct store_client){ .fd = -1, .port = port };
+    (void)snprintf(client->host, sizeof(client->host), "%s", host);
+    for (;;) {
+        int fd = connect_round(host, port, deadline_ms, &why);
+        uint64_t next_pause_ms = jittered(pause_ms);
+
+        if (fd >= 0) {
+            client->fd = fd;
+            return 0;
+        }
+        if (fd == -EPROTO || fd == -ENOMEM) {
+            return err_set(err, fd, "%s", why.text);
+        }
+        if (clock_deadline(next_pause_ms) >= deadline_ms) {
+            return err_set(err, -ETIMEDOUT, "%s (tried for %.1f s)", why.text,
+                           (double)(clock_ms() - started_ms) / 1000);
+        }
+        clock_sleep_ms(next_pause_ms);
+        pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
+    }
+}
+
+void store_client_close(struct store_client *client)
+{
+    if (client->fd >= 0) {
+        (void)close(client->fd);
+    }
+    client->fd = -1;
+    buf_destroy(&client->out);
+}
+
+/* Begin a request for key, whose wire name has a "/" in front. */
+static int request_begin(struct store_client *client, enum store_op op,
+                         const char *key, struct err *err)
+{
+    size_t len = strlen(key);
+    int rc;
+
+    if (client->fd < 0) {
+        return err_set(err, -ENOTCONN, "store %s port %u: not connected",
+                       client->host, client->port);
+    }
+    if (len + 1 > STORE_KEY_MAX) {
+        return err_set(err, -EMSGSIZE, "a key of %zu bytes is too long", len);
+    }
+    client->out.len = 0;
+    rc = buf_append_u8(&client->out, store_opcode_d(op));
+    if (rc == 0 && (op == STORE_OP_WAIT || op == STORE_OP_CHECK)) {
+        rc = buf_append_u64(&client->out, 1);
+    }
+    if (rc == 0) {
+        rc = buf_append_u64(&client->out, len + 1);
+    }
+    if (rc == 0) {
+        rc = buf_append_u8(&client->out, '/');
+    }
+    if (rc == 0) {
+        rc = buf_append(&client->out, key, len);
+    }
+    return rc < 0 ? err_sys(err, rc, "store request") : 0;
+}
+
+static int request_send(struct store_client *client, const char *key,
+                        uint64_t deadline_ms, struct err *err)
+{
+    int rc =
+        send_all(client->fd, client->out.data, client->out.len, deadline_ms);
+
+    return rc < 0 ? lost(client, rc, "sending a request for", key, err) : 0;
+}
+
+int store_client_set(struct store_client *client, const char *key,
+                     struct bytes value, uint64_t deadline_ms, struct err *err)
+{
+    int rc;
+
+    if (value.len > STORE_VALUE_MAX) {
+        return err_set(err, -EMSGSIZE, "a value of %zu bytes is too long",
+                       value.len);
+    }
+    rc = request_begin(client, STORE_OP_SET, key, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_put_str(&client->out, value.data, value.len);
+    if (rc < 0) {
+        return err_sys(err, rc, "store request");
+    }
+    return request_send(client, key, deadline_ms, err);
+}
+
+/*
+ * Take a WAIT back. The server answers "cancelled", or, where the key came at
+ * the same moment, "ready" and then "cancelled".
+ */
+static int wait_cancel(struct store_client *client, const char *key,
+                       struct err *err)
+{
+    uint64_t deadline_ms = clock_deadline(CANCEL_MS);
+    uint8_t cancel = store_opcode_d(STORE_OP_CANCEL_WAIT);
+    uint8_t code = STORE_STOP_WAITING;
+    int rc = send_all(client->fd, &cancel, 1, deadline_ms);
+    int n;
+
+    for (n = 0; n < 2 && rc == 0 && code != STORE_WAIT_CANCELED; n++) {
+        rc = receive_all(client->fd, &code, 1, deadline_ms);
+    }
+    if (rc == 0 && code != STORE_WAIT_CANCELED) {
+        rc = -EPROTO;
+    }
+    return rc < 0 ? lost(client, rc, "giving up waiting for", key, err) : 0;
+}
+
+int store_client_wait(struct store_client *client, const char *key,
+                      uint64_t deadline_ms, struct err *err)
+{
+    uint64_t started_ms = clock_ms();
+    uint8_t code;
+    int rc = request_begin(client, STORE_OP_WAIT, key, err);
+
+    if (rc == 0) {
+        rc = request_send(client, key, deadline_ms, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    rc = receive_all(client->fd, &code, 1, deadline_ms);
+    if (rc == -ETIMEDOUT) {
+        rc = wait_cancel(client, key, err);
+        if (rc < 0) {
+            return rc;
+        }
+        return err_set(err, -ETIMEDOUT,
+                       "store %s port %u: key %s did not come within %.1f s",
+                       client->host, client->port, key,
+                       (double)(clock_ms() - started_ms) / 1000);
+    }
+    if (rc == 0 && code != STORE_STOP_WAITING) {
+        rc = -EPROTO;
+    }
+    return rc < 0 ? lost(client, rc, "waiting for", key, err) : 0;
+}
+
+int store_client_get(struct store_client *client, const char *key,
+                     uint64_t deadline_ms, struct buf *value_out,
+                     struct err *err)
+{
+    struct buf value = { 0 };
+    uint8_t raw[8];
+    uint64_t len = 0;
+    int rc = store_client_wait(client, key, deadline_ms, err);
+
+    if (rc == 0) {
+        rc = request_begin(client, STORE_OP_GET, key, err);
+    }
+    if (rc == 0) {
+        rc = request_send(client, key, deadline_ms, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    rc = receive_all(client->fd, raw, sizeof(raw), deadline_ms);
+    if (rc == 0) {
+        len = le_u64(raw);
+        rc = len > REPLY_MAX ? -EPROTO : buf_reserve(&value, (size_t)len);
+    }
+    if (rc == 0 && len > 0) {
+        rc = receive_all(client->fd, value.data, (size_t)len, deadline_ms);
+        value.len = (size_t)len;
+    }
+    if (rc < 0) {
+        buf_destroy(&value);
+        return lost(client, rc, "getting", key, err);
+    }
+    *value_out = value;
+    return 0;
+}
+
+int store_client_add(struct store_client *client, const char *key,
+                     int64_t delta, uint64_t deadline_ms, int64_t *value_out,
+                     struct err *err)
+{
+    uint8_t raw[8];
+    int rc = request_begin(client, STORE_OP_ADD, key, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = buf_append_u64(&client->out, (uint64_t)delta);
+    if (rc < 0) {
+        return err_sys(err, rc, "store request");
+    }
+    rc = request_send(client, key, deadline_ms, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = receive_all(client->fd, raw, sizeof(raw), deadline_ms);
+    if (rc < 0) {
+        return lost(client, rc, "adding to", key, err);
+    }
+    *value_out = (int64_t)le_u64(raw);
+    return 0;
+}
+
+int store_client_check(struct store_client *client, const char *key,
+                       uint64_t deadline_ms, bool *exists_out, struct err *err)
+{
+    uint8_t code;
+    int rc = request_begin(client, STORE_OP_CHECK, key, err);
+
+    if (rc == 0) {
+        rc = request_send(client, key, deadline_ms, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    rc = receive_all(client->fd, &code, 1, deadline_ms);
+    if (rc == 0 && code != STORE_READY && code != STORE_NOT_READY) {
+        rc = -EPROTO;
+    }
+    if (rc < 0) {
+        return lost(client, rc, "checking", key, err);
+    }
+    *exists_out = code == STORE_READY;
+    return 0;
+}
