@@ -208,6 +208,18 @@ $(BUILD)/tests/progs/%: $(BUILD)/tests/progs/%.o $(BUILD)/libflaunch.a
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^ $(UV) -ldl
 
+# A library whose name begins like MPI's, and a program that needs it.
+$(BUILD)/tests/progs/lib/libmpi_like.so: tests/progs/lib/libmpi_like.c
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) -shared -fPIC -Wl,-soname,libmpi_like.so -o $@ $<
+
+$(BUILD)/tests/progs/mpi_like: $(BUILD)/tests/progs/mpi_like.o \
+		$(BUILD)/tests/progs/lib/libmpi_like.so
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/lib' -o $@ $< \
+		-L$(BUILD)/tests/progs/lib -lmpi_like
+
 $(BUILD)/tests/standin/%.so: tests/standin/%.c
 	@mkdir -p $(@D)
 	$(call say,LD)

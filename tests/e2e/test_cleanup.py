@@ -1,0 +1,164 @@
+"""Whatever is killed, nothing is left."""
+import os
+import random
+import signal
+import sys
+import time
+
+from harness import *
+
+WORKERS = 8
+KILLS = int(os.environ.get('FLAUNCH_TEST_KILLS', 30 if ASAN else 200))
+
+
+def end_of(process, seconds=60):
+    """Seconds until nobody holds the pipe that was the job's stderr: every
+    process of it does, so an end of file is the end of all."""
+    begin = time.monotonic()
+    deadline = begin + seconds
+    import select
+    while True:
+        ready, _, _ = select.select([process.stderr], [], [],
+                                    max(0, deadline - time.monotonic()))
+        if not ready:
+            raise AssertionError('something still runs after %d s' % seconds)
+        if not os.read(process.stderr.fileno(), 65536):
+            return time.monotonic() - begin
+
+
+def hostile_job(token):
+    return start(['--nproc_per_node=%d' % WORKERS, '--shutdown-timeout=0.2',
+                  prog('hostile')], token=token,
+                 env={'OMP_NUM_THREADS': '1'}, stdout=subprocess.DEVNULL)
+
+
+def all_up(token):
+    return len(left_behind(token)) >= WORKERS * 12 + 2
+
+
+def test_nothing_is_left_when_flaunch_is_killed_at_any_moment():
+    rng = random.Random(7)
+    took = []
+    for i in range(KILLS):
+        token = 'k%d-%d' % (os.getpid(), i)
+        p = hostile_job(token)
+        if i % 10 == 0:
+            wait_until(lambda: all_up(token), 'all processes')
+        else:
+            time.sleep(rng.random() * 0.08)
+        p.kill()
+        took.append(end_of(p))
+        p.wait()
+        p.stderr.close()
+        assert not left_behind(token), left_behind(token)
+    took.sort()
+    print('%d kills of %d hostile processes: 0 left; gone after p50 %.1f ms, '
+          'p99 %.1f ms, max %.1f ms' % (
+              KILLS, WORKERS * 12, took[len(took) // 2] * 1e3,
+              took[int(len(took) * 0.99)] * 1e3, took[-1] * 1e3))
+
+
+def children_of(pid):
+    """(pid, name) of the children, zombies included."""
+    found = []
+    for child in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open('/proc/%s/stat' % child) as f:
+                fields = f.read()
+        except OSError:
+            continue
+        name = fields[fields.index('(') + 1:fields.rindex(')')]
+        if int(fields[fields.rindex(')') + 2:].split()[1]) == pid:
+            found.append((int(child), name))
+    return found
+
+
+def guard_of(pid):
+    for child, name in children_of(pid):
+        if name == 'flguard':
+            return child
+    return None
+
+
+def test_nothing_is_left_when_the_guard_is_killed():
+    for i in range(5):
+        token = 'g%d-%d' % (os.getpid(), i)
+        p = hostile_job(token)
+        wait_until(lambda: all_up(token), 'all processes')
+        os.kill(guard_of(p.pid), signal.SIGKILL)
+        r = finish(p)
+        assert r.code == 125 and 'the guard' in r.err, r
+        assert not left_behind(token), left_behind(token)
+
+
+def test_nothing_is_left_after_a_stop_or_two_signals():
+    for signals in ([signal.SIGTERM], [signal.SIGINT, signal.SIGINT]):
+        token = 's%d' % time.monotonic_ns()
+        p = hostile_job(token)
+        wait_until(lambda: all_up(token), 'all processes')
+        for signo in signals:
+            p.send_signal(signo)
+            p.stderr.readline()
+        r = finish(p)
+        assert r.code == 128 + signals[0], r
+        assert not left_behind(token), left_behind(token)
+
+
+def test_a_stopped_agent_does_not_stop_the_reaping():
+    token = 'z%d' % time.monotonic_ns()
+    p = start(['--nproc_per_node=20', 'sh', '-c', 'sleep 0.2'], token=token)
+    wait_until(lambda: len(left_behind(token)) >= 20, 'workers')
+    p.send_signal(signal.SIGSTOP)
+    guard = guard_of(p.pid)
+    # Reaped, not only dead: a zombie would still be a child of the guard.
+    wait_until(lambda: not children_of(guard), 'the end of all workers')
+    p.send_signal(signal.SIGCONT)
+    assert finish(p).code == 0
+    assert_nothing_left(token)
+
+
+def test_the_guard_does_not_answer_to_the_name_of_flaunch():
+    token = 'n%d' % time.monotonic_ns()
+    p = start(['sleep', '100'], token=token)
+    guard = wait_until(lambda: guard_of(p.pid), 'a guard')
+    with open('/proc/%d/cmdline' % guard, 'rb') as f:
+        assert b'flaunch' not in f.read()
+    for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        os.kill(guard, signo)
+    time.sleep(0.05)
+    assert guard_of(p.pid) == guard
+    p.terminate()
+    finish(p)
+    assert_nothing_left(token)
+
+
+def test_a_process_that_forks_for_ever_is_ended():
+    token = 'f%d' % time.monotonic_ns()
+    # Each generation outlives the one before it by a moment; 3,000 at most.
+    p = start(['--shutdown-timeout=0.2', 'python3', '-c',
+               'import os, signal, time\n'
+               'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
+               'print("up", flush=True)\n'
+               'for _ in range(3000):\n'
+               '    if os.fork(): time.sleep(0.005); os._exit(0)\n'
+               '    os.setsid()\n'], token=token)
+    assert p.stdout.readline() == b'up\n'
+    p.kill()
+    end_of(p)
+    p.wait()
+    assert not left_behind(token), left_behind(token)
+
+
+def test_a_wrapper_shells_child_gets_the_signal_too():
+    """bash that runs a command does not pass a signal on, and says nothing
+    of its own when it is stopped."""
+    token = 'w%d' % time.monotonic_ns()
+    p = start(['--nproc_per_node=2', 'sh', '-c', 'sleep 100; true'],
+              token=token)
+    wait_until(lambda: sum('sleep' in n for _, n in left_behind(token)) >= 2,
+               'both children')
+    p.terminate()
+    r = finish(p, 20)  # its grace is 30 s: nobody waited for that
+    assert r.code == 143, r
+    assert 'Terminated' not in r.err, r
+    assert_nothing_left(token)
