@@ -1,0 +1,454 @@
+/*
+ * The guard's codec, its pair, its job and its reaper.
+ */
+#include "common/clock.h"
+#include "launcher/guard_job.h"
+#include "launcher/guard_pair.h"
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void messages_go_round(void **state)
+{
+    static const struct guard_msg messages[] = {
+        { .type = GUARD_SPAWN, .count = 64, .size = 1ULL << 33 },
+        { .type = GUARD_SIGNAL, .signo = 10 },
+        { .type = GUARD_STOP, .signo = 15, .grace_ms = 30000 },
+        { .type = GUARD_SPAWNED, .worker = 3, .pid = 99, .at_ns = 1 },
+        { .type = GUARD_FAILED, .worker = 3, .step = 2, .error = 13 },
+        { .type = GUARD_EXITED,
+          .worker = 1,
+          .pid = 2,
+          .status = 256,
+          .at_ns = UINT64_MAX,
+          .peak_kib = 7 },
+        { .type = GUARD_LEFT,
+          .pid = 5,
+          .state = 'D',
+          .name = "python",
+          .wchan = "nfs_wait" },
+        { .type = GUARD_EMPTY },
+    };
+    struct buf out = { 0 };
+    struct reader reader;
+    struct guard_msg msg;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+        assert_int_equal(guard_msg_encode(&out, &messages[i]), 0);
+    }
+    reader = (struct reader){ .data = out.data, .len = out.len };
+    for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+        assert_int_equal(guard_msg_decode(&reader, &msg), 1);
+        assert_memory_equal(&msg, &messages[i], sizeof(msg));
+    }
+    assert_int_equal(guard_msg_decode(&reader, &msg), 0);
+    for (i = 1; i < out.len; i++) { /* no prefix ends in the middle of one */
+        struct buf copy = { 0 };
+        int rc;
+
+        assert_int_equal(buf_append(&copy, out.data, i), 0);
+        reader = (struct reader){ .data = copy.data, .len = copy.len };
+        do {
+            rc = guard_msg_decode(&reader, &msg);
+        } while (rc > 0);
+        assert_true(rc == 0 || rc == -EPROTO);
+        buf_destroy(&copy);
+    }
+    buf_destroy(&out);
+}
+
+static void packets_hold_whole_messages(void **state)
+{
+    struct guard_msg msg = { .type = GUARD_LEFT };
+    struct buf out = { 0 };
+    size_t len;
+
+    (void)state;
+    while (out.len < 3 * GUARD_PACKET_MAX) {
+        assert_int_equal(guard_msg_encode(&out, &msg), 0);
+    }
+    while (out.len > 0) {
+        struct reader reader;
+        int rc;
+
+        len = guard_packet_len(&out);
+        assert_in_range(len, 1, GUARD_PACKET_MAX);
+        reader = (struct reader){ .data = out.data, .len = len };
+        while ((rc = guard_msg_decode(&reader, &msg)) > 0) {
+        }
+        assert_int_equal(rc, 0);
+        buf_consume(&out, len);
+    }
+    buf_destroy(&out);
+}
+
+static char *const no_strings[] = { NULL };
+
+/* A plan of n workers that run argv under base environment PATH. */
+static struct guard_plan plan_of(char **argv, uint32_t n)
+{
+    static char path_env[] = "PATH=/bin:/usr/bin";
+    static char *base[] = { path_env, NULL };
+    struct guard_plan plan = { .path = argv[0],
+                               .argv = argv,
+                               .base_env = base,
+                               .n_base_env = 1,
+                               .n_workers = n,
+                               .worker_env = calloc(n, sizeof(char **)) };
+    uint32_t i;
+
+    assert_non_null(plan.worker_env);
+    for (i = 0; i < n; i++) {
+        plan.worker_env[i] = (char **)(uintptr_t)no_strings;
+    }
+    return plan;
+}
+
+static void plans_go_round_and_broken_ones_are_refused(void **state)
+{
+    static char own[] = "RANK=0";
+    char *own_env[] = { own, NULL };
+    static char name[] = "/bin/echo";
+    static char empty[] = "";
+    char *argv[] = { name, empty, NULL };
+    struct guard_plan plan = plan_of(argv, 2);
+    struct guard_plan read;
+    struct buf out = { 0 };
+    size_t i;
+
+    (void)state;
+    plan.worker_env[1] = own_env;
+    assert_int_equal(guard_plan_encode(&out, &plan), 0);
+    assert_int_equal(guard_plan_decode(out.data, out.len, &read), 0);
+    assert_int_equal(read.n_workers, 2);
+    assert_string_equal(read.path, "/bin/echo");
+    assert_string_equal(read.argv[1], "");
+    assert_null(read.argv[2]);
+    assert_int_equal(read.n_base_env, 1);
+    assert_null(read.worker_env[0][0]);
+    assert_string_equal(read.worker_env[1][0], "RANK=0");
+    guard_plan_destroy(&read);
+    for (i = 0; i < out.len; i++) {
+        assert_int_equal(guard_plan_decode(out.data, i, &read), -EPROTO);
+    }
+    for (i = 0; i < out.len; i++) {
+        out.data[i] ^= 0xff;
+        if (guard_plan_decode(out.data, out.len, &read) == 0) {
+            guard_plan_destroy(&read);
+        }
+        out.data[i] ^= 0xff;
+    }
+    free(plan.worker_env);
+    buf_destroy(&out);
+}
+
+static void a_full_socket_keeps_what_is_left(void **state)
+{
+    struct guard_msg msg = { .type = GUARD_SIGNAL };
+    struct guard_packet *packet = malloc(sizeof(*packet));
+    struct buf out = { 0 };
+    uint32_t n_sent = 0;
+    uint32_t n_read = 0;
+    int a;
+    int b;
+    int rc = 0;
+
+    (void)state;
+    assert_non_null(packet);
+    assert_int_equal(guard_pair_open(&a, &b), 0);
+    while (rc == 0) { /* nobody reads */
+        msg.signo = n_sent++;
+        assert_int_equal(guard_msg_encode(&out, &msg), 0);
+        rc = guard_pair_flush(a, &out);
+        assert_true(rc >= 0 && n_sent < 1000000);
+    }
+    while (n_read < n_sent) {
+        struct reader reader;
+
+        assert_true(guard_pair_flush(a, &out) >= 0);
+        assert_int_equal(guard_pair_receive(b, packet), 1);
+        reader = (struct reader){ .data = packet->data, .len = packet->len };
+        while (guard_msg_decode(&reader, &msg) > 0) {
+            assert_int_equal(msg.signo, n_read++);
+        }
+    }
+    assert_int_equal(guard_pair_receive(b, packet), 0);
+    (void)close(a);
+    assert_int_equal(guard_pair_receive(b, packet), -ECONNRESET);
+    (void)close(b);
+    free(packet);
+    buf_destroy(&out);
+}
+
+static void a_plan_travels_in_a_file(void **state)
+{
+    static char name[] = "/bin/true";
+    char *argv[] = { name, NULL };
+    struct guard_plan plan = plan_of(argv, 1);
+    struct guard_packet *packet = malloc(sizeof(*packet));
+    struct reader reader;
+    struct guard_msg msg;
+    void *data;
+    int a;
+    int b;
+
+    (void)state;
+    assert_non_null(packet);
+    assert_int_equal(guard_pair_open(&a, &b), 0);
+    assert_int_equal(guard_pair_send_plan(a, &plan), 0);
+    assert_int_equal(guard_pair_receive(b, packet), 1);
+    reader = (struct reader){ .data = packet->data, .len = packet->len };
+    assert_int_equal(guard_msg_decode(&reader, &msg), 1);
+    assert_int_equal(msg.type, GUARD_SPAWN);
+    assert_true(packet->plan_fd >= 0);
+    data = mmap(NULL, msg.size, PROT_READ, MAP_PRIVATE, packet->plan_fd, 0);
+    assert_true(data != MAP_FAILED);
+    free(plan.worker_env);
+    assert_int_equal(guard_plan_decode(data, msg.size, &plan), 0);
+    assert_string_equal(plan.path, "/bin/true");
+    guard_plan_destroy(&plan);
+    (void)munmap(data, msg.size);
+    (void)close(packet->plan_fd);
+    (void)close(a);
+    (void)close(b);
+    free(packet);
+}
+
+/* --- a job, run in this process as the guard ---------------------------- */
+
+struct heard {
+    uint32_t n_spawned;
+    uint32_t n_exited;
+    uint32_t n_failed;
+    struct guard_msg last_exit;
+    struct guard_msg last_failure;
+};
+
+static void hear(const struct guard_msg *msg, void *arg)
+{
+    struct heard *heard = arg;
+
+    if (msg->type == GUARD_SPAWNED) {
+        heard->n_spawned++;
+    } else if (msg->type == GUARD_EXITED) {
+        heard->n_exited++;
+        heard->last_exit = *msg;
+    } else {
+        heard->n_failed++;
+        heard->last_failure = *msg;
+    }
+}
+
+static struct inherited inherited;
+
+static void job_start(struct guard_job *job, char **argv, uint32_t n,
+                      struct heard *heard)
+{
+    struct guard_plan plan = plan_of(argv, n);
+    struct guard_plan read;
+    static struct buf out;
+
+    out.len = 0;
+    *heard = (struct heard){ 0 };
+    inherited_take(&inherited);
+    assert_int_equal(guard_plan_encode(&out, &plan), 0);
+    assert_int_equal(guard_plan_decode(out.data, out.len, &read), 0);
+    free(plan.worker_env);
+    assert_int_equal(guard_job_init(job, &inherited, hear, heard), 0);
+    assert_int_equal(guard_job_begin(job, &read), 0);
+}
+
+static void job_finish(struct guard_job *job)
+{
+    uint64_t deadline_ms = clock_deadline(60000);
+
+    for (;;) {
+        int wait_ms = guard_job_step(job);
+
+        if (job->phase >= GUARD_DONE) {
+            break;
+        }
+        assert_true(clock_ms() < deadline_ms);
+        clock_sleep_ms(wait_ms < 0 || wait_ms > 5 ? 5 : (uint64_t)wait_ms);
+    }
+    guard_spawner_destroy(&job->spawner);
+    reaper_destroy(&job->reaper);
+    guard_plan_destroy(&job->plan);
+    free(job->workers);
+    free(inherited.children);
+}
+
+static void a_job_that_ends_is_done(void **state)
+{
+    static char name[] = "/bin/true";
+    char *argv[] = { name, NULL };
+    struct guard_job job;
+    struct heard heard;
+
+    (void)state;
+    job_start(&job, argv, 20, &heard);
+    job_finish(&job);
+    assert_int_equal(job.phase, GUARD_DONE);
+    assert_int_equal(heard.n_spawned, 20);
+    assert_int_equal(heard.n_exited, 20);
+    assert_int_equal(heard.n_failed, 0);
+    assert_int_equal(heard.last_exit.status, 0);
+    assert_true(heard.last_exit.peak_kib > 0);
+    assert_int_equal(wait(NULL), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void a_failed_exec_is_told_with_its_errno(void **state)
+{
+    static char name[] = "/etc/passwd";
+    char *argv[] = { name, NULL };
+    struct guard_job job;
+    struct heard heard;
+
+    (void)state;
+    job_start(&job, argv, 3, &heard);
+    job_finish(&job);
+    assert_int_equal(heard.n_failed, 3);
+    assert_int_equal(heard.last_failure.step, GUARD_STEP_EXEC);
+    assert_int_equal(heard.last_failure.error, EACCES);
+}
+
+static void exit_127_of_a_program_is_no_failed_exec(void **state)
+{
+    static char shell[] = "/bin/sh";
+    static char c[] = "-c";
+    static char script[] = "exit 127";
+    char *argv[] = { shell, c, script, NULL };
+    struct guard_job job;
+    struct heard heard;
+
+    (void)state;
+    job_start(&job, argv, 1, &heard);
+    job_finish(&job);
+    assert_int_equal(heard.n_failed, 0);
+    assert_int_equal(WEXITSTATUS((int)heard.last_exit.status), 127);
+}
+
+static void a_stop_ends_what_is_deaf_after_its_grace(void **state)
+{
+    static char shell[] = "/bin/sh";
+    static char c[] = "-c";
+    static char script[] = "trap '' TERM; (trap '' TERM; sleep 100) & "
+                           "setsid sleep 100 & wait; sleep 100";
+    char *argv[] = { shell, c, script, NULL };
+    struct guard_job job;
+    struct heard heard;
+
+    (void)state;
+    job_start(&job, argv, 2, &heard);
+    while (heard.n_spawned < 2) {
+        (void)guard_job_step(&job);
+    }
+    guard_job_stop(&job, SIGTERM, 100);
+    assert_int_equal(job.phase, GUARD_STOPPING);
+    job_finish(&job);
+    assert_int_equal(job.phase, GUARD_DONE);
+    assert_int_equal(heard.n_exited, 2);
+    assert_int_equal(wait(NULL), -1);
+}
+
+static void a_kill_ends_everything_at_once(void **state)
+{
+    static char shell[] = "/bin/sh";
+    static char c[] = "-c";
+    static char script[] = "trap '' TERM; setsid sleep 100 & sleep 100";
+    char *argv[] = { shell, c, script, NULL };
+    struct guard_job job;
+    struct heard heard;
+
+    (void)state;
+    job_start(&job, argv, 2, &heard);
+    (void)guard_job_step(&job);
+    guard_job_kill(&job);
+    job_finish(&job);
+    assert_int_equal(job.phase, GUARD_DONE);
+    assert_int_equal(heard.n_exited, 2);
+    assert_int_equal(wait(NULL), -1);
+}
+
+static void a_job_stopped_before_it_starts_is_done(void **state)
+{
+    static char name[] = "/bin/true";
+    char *argv[] = { name, NULL };
+    struct guard_job job;
+    struct heard heard;
+
+    (void)state;
+    job_start(&job, argv, 5, &heard);
+    guard_job_stop(&job, SIGTERM, 1000);
+    job_finish(&job);
+    assert_int_equal(heard.n_spawned, 0);
+    assert_int_equal(job.phase, GUARD_DONE);
+}
+
+/* What was there before is neither signalled nor waited for. */
+static void children_to_skip_are_left_alone(void **state)
+{
+    struct reaper reaper = { 0 };
+    pid_t earlier = fork();
+    pid_t other;
+    int status;
+
+    (void)state;
+    if (earlier == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    other = fork();
+    if (other == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    reaper.skip = &earlier;
+    reaper.n_skip = 1;
+    assert_int_equal(reaper_kill_all(&reaper), REAP_EMPTY);
+    assert_int_equal(kill(earlier, 0), 0);
+    assert_int_equal(kill(other, 0), -1);
+    (void)kill(earlier, SIGKILL);
+    assert_int_equal(waitpid(earlier, &status, 0), earlier);
+    reaper_destroy(&reaper);
+}
+
+static int become_subreaper(void **state)
+{
+    (void)state;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_go_round),
+        cmocka_unit_test(packets_hold_whole_messages),
+        cmocka_unit_test(plans_go_round_and_broken_ones_are_refused),
+        cmocka_unit_test(a_full_socket_keeps_what_is_left),
+        cmocka_unit_test(a_plan_travels_in_a_file),
+        cmocka_unit_test(a_job_that_ends_is_done),
+        cmocka_unit_test(a_failed_exec_is_told_with_its_errno),
+        cmocka_unit_test(exit_127_of_a_program_is_no_failed_exec),
+        cmocka_unit_test(a_stop_ends_what_is_deaf_after_its_grace),
+        cmocka_unit_test(a_kill_ends_everything_at_once),
+        cmocka_unit_test(a_job_stopped_before_it_starts_is_done),
+        cmocka_unit_test(children_to_skip_are_left_alone),
+    };
+
+    return cmocka_run_group_tests(tests, become_subreaper, NULL);
+}

@@ -1,0 +1,285 @@
+/*
+ * What is read of a machine: CPUs, GPUs, processes, ELF files, ports.
+ */
+#include "common/net.h"
+#include "launcher/cpu_count.h"
+#include "launcher/elf_needs.h"
+#include "launcher/gpu_count.h"
+#include "launcher/port_holder.h"
+#include "launcher/proc_table.h"
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A directory that stands for /. */
+static int setup(void **state)
+{
+    char *root = strdup("/tmp/flaunch-unit-XXXXXX");
+
+    if (root == NULL || mkdtemp(root) == NULL) {
+        return -1;
+    }
+    *state = root;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[PATH_MAX];
+
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
+    free(*state);
+    return system(command);
+}
+
+static void put_file(const char *root, const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    char *slash;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s%s", root, name);
+    for (slash = strchr(path + strlen(root) + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(path, 0755);
+        *slash = '/';
+    }
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fputs(text, file);
+    (void)fclose(file);
+}
+
+static bool near(double a, double b)
+{
+    return a - b < 1e-9 && b - a < 1e-9;
+}
+
+static void the_smallest_quota_of_version_2_counts(void **state)
+{
+    const char *root = *state;
+
+    put_file(root, "/proc/self/mountinfo",
+             "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    put_file(root, "/proc/self/cgroup", "0::/a/b\n");
+    put_file(root, "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    put_file(root, "/sys/fs/cgroup/a/cpu.max", "250000 100000\n");
+    assert_true(near(cpu_quota(root), 2.5));
+    put_file(root, "/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+    assert_true(near(cpu_quota(root), 1.5));
+}
+
+static void a_quota_of_version_1_counts(void **state)
+{
+    const char *root = *state;
+
+    put_file(root, "/proc/self/mountinfo",
+             "31 23 0:27 / /cg/cpu rw shared:9 - cgroup cgroup "
+             "rw,cpu,cpuacct\n"
+             "32 23 0:28 / /cg/memory rw - cgroup cgroup rw,memory\n");
+    put_file(root, "/proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/j\n");
+    put_file(root, "/cg/cpu/j/cpu.cfs_quota_us", "300000\n");
+    put_file(root, "/cg/cpu/j/cpu.cfs_period_us", "100000\n");
+    put_file(root, "/cg/cpu/cpu.cfs_quota_us", "-1\n");
+    put_file(root, "/cg/cpu/cpu.cfs_period_us", "100000\n");
+    assert_true(near(cpu_quota(root), 3));
+}
+
+static void no_quota_is_none(void **state)
+{
+    assert_true(near(cpu_quota(*state), 0));
+    put_file(*state, "/proc/self/mountinfo", "garbage - cgroup2\n\n - \n");
+    assert_true(near(cpu_quota(*state), 0));
+    assert_true(cpu_count() >= 1);
+}
+
+static void gpus_are_counted_as_cuda_would(void **state)
+{
+    static const struct {
+        const char *visible;
+        unsigned n;
+    } rows[] = {
+        { NULL, 3 },
+        { "", 0 },
+        { "0", 1 },
+        { "2,0", 2 },
+        { "0,7,1", 1 },
+        { "-1", 0 },
+        { "0,-1,1", 1 },
+        { " 0 , 1 ", 2 },
+        { "GPU-8932f937", 1 },
+        { "x", 0 },
+        { "MIG-a,MIG-b", 2 },
+        { "0x1", 0 },
+        { "NoDevFiles", 0 },
+    };
+    const char *root = *state;
+    size_t i;
+
+    assert_int_equal(gpu_count(root, NULL), 0);
+    put_file(root, "/dev/nvidia0", "");
+    put_file(root, "/dev/nvidia1", "");
+    put_file(root, "/dev/nvidia2", "");
+    put_file(root, "/dev/nvidiactl", "");
+    put_file(root, "/dev/nvidia-uvm", "");
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(gpu_count(root, rows[i].visible), rows[i].n);
+    }
+}
+
+static void a_line_of_proc_is_read_whatever_the_name(void **state)
+{
+    struct proc proc;
+
+    (void)state;
+    assert_int_equal(proc_stat_parse("7 (sh) S 1 2 3 4", &proc), 0);
+    assert_int_equal(proc.pid, 7);
+    assert_int_equal(proc.parent, 1);
+    assert_int_equal(proc.group, 2);
+    assert_int_equal(proc.state, 'S');
+    assert_string_equal(proc.name, "sh");
+    assert_int_equal(proc_stat_parse("8 (a) Z 9) R 5 6", &proc), 0);
+    assert_string_equal(proc.name, "a) Z 9");
+    assert_int_equal(proc.parent, 5);
+    assert_int_equal(proc_stat_parse("", &proc), -EINVAL);
+    assert_int_equal(proc_stat_parse("9 (sh", &proc), -EINVAL);
+    assert_int_equal(proc_stat_parse("9 )sh( S 1 2", &proc), -EINVAL);
+    assert_int_equal(proc_stat_parse("-9 (sh) S 1 2", &proc), -EINVAL);
+}
+
+static void descendants_are_marked_and_skipped_ones_are_not(void **state)
+{
+    struct proc procs[] = {
+        { .pid = 50, .parent = 40 }, { .pid = 10, .parent = 1 },
+        { .pid = 30, .parent = 20 }, { .pid = 20, .parent = 10 },
+        { .pid = 40, .parent = 10 }, { .pid = 60, .parent = 61 },
+        { .pid = 61, .parent = 60 }, /* a ring */
+    };
+    struct proc_table table = { .procs = procs, .n = 7, .cap = 7 };
+    const pid_t skip[] = { 40 };
+    size_t i;
+
+    (void)state;
+    assert_int_equal(proc_table_mark(&table, 10, NULL, 0), 4);
+    assert_int_equal(proc_table_mark(&table, 10, skip, 1), 2);
+    for (i = 0; i < table.n; i++) {
+        assert_int_equal(procs[i].descendant,
+                         procs[i].pid == 20 || procs[i].pid == 30);
+    }
+}
+
+static void the_real_table_holds_this_process(void **state)
+{
+    struct proc_table table = { 0 };
+    pid_t child = fork();
+    size_t i;
+    bool found = false;
+
+    (void)state;
+    if (child == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    assert_int_equal(proc_table_scan(&table), 0);
+    assert_true(proc_table_mark(&table, getpid(), NULL, 0) >= 1);
+    for (i = 0; i < table.n; i++) {
+        found =
+            found || (table.procs[i].pid == child && table.procs[i].descendant);
+    }
+    assert_true(found);
+    assert_false(proc_is_shell(child));
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    proc_table_destroy(&table);
+}
+
+static void needed_libraries_are_found_in_real_files(void **state)
+{
+    (void)state;
+    assert_true(elf_file_needs("/proc/self/exe", "libcmocka"));
+    assert_true(elf_file_needs("/proc/self/exe", "libc.so"));
+    assert_false(elf_file_needs("/proc/self/exe", "libmpi"));
+    assert_false(elf_file_needs("/no/such/file", "libc"));
+    assert_false(elf_file_needs("/etc/passwd", "libc"));
+    assert_false(elf_file_needs("/", "libc"));
+}
+
+/* Every prefix of a real file, and every byte of its head spoilt. */
+static void broken_files_are_read_within_their_bounds(void **state)
+{
+    static uint8_t whole[1 << 16];
+    FILE *file = fopen("/bin/true", "re");
+    size_t len;
+    size_t i;
+
+    (void)state;
+    assert_non_null(file);
+    len = fread(whole, 1, sizeof(whole), file);
+    (void)fclose(file);
+    for (i = 0; i < 4096 && i < len; i += 7) {
+        uint8_t *copy = malloc(i + 1);
+
+        assert_non_null(copy);
+        memcpy(copy, whole, i);
+        assert_false(elf_needs(copy, i, "libmpi"));
+        free(copy);
+    }
+    for (i = 0; i < 1024 && i < len; i++) {
+        uint8_t old = whole[i];
+
+        whole[i] = (uint8_t)~old;
+        assert_false(elf_needs(whole, len, "libmpi"));
+        whole[i] = old;
+    }
+}
+
+static void the_holder_of_a_port_is_named(void **state)
+{
+    char text[256];
+    char wanted[64];
+    uint16_t port;
+    int fd;
+
+    (void)state;
+    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
+    port_holder_describe(port, text, sizeof(text));
+    (void)snprintf(wanted, sizeof(wanted), "pid %ld (", (long)getpid());
+    assert_non_null(strstr(text, wanted));
+    (void)close(fd);
+    assert_int_equal(net_listen(NET_ALL, 0, &fd, &port, NULL), 0);
+    port_holder_describe(port, text, sizeof(text));
+    assert_non_null(strstr(text, wanted));
+    (void)close(fd);
+    port_holder_describe(1, text, sizeof(text));
+    assert_string_equal(text, "an unknown process");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_smallest_quota_of_version_2_counts),
+        TEST(a_quota_of_version_1_counts),
+        TEST(no_quota_is_none),
+        TEST(gpus_are_counted_as_cuda_would),
+        cmocka_unit_test(a_line_of_proc_is_read_whatever_the_name),
+        cmocka_unit_test(descendants_are_marked_and_skipped_ones_are_not),
+        cmocka_unit_test(the_real_table_holds_this_process),
+        cmocka_unit_test(needed_libraries_are_found_in_real_files),
+        cmocka_unit_test(broken_files_are_read_within_their_bounds),
+        cmocka_unit_test(the_holder_of_a_port_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/*
+ * Decisions about workers: states, the first failure, exit codes, sentences,
+ * environment.
+ */
+#include "launcher/agent_state.h"
+#include "launcher/exit_status.h"
+#include "launcher/failure.h"
+#include "launcher/nproc.h"
+#include "launcher/ranks.h"
+#include "launcher/signals.h"
+#include "launcher/worker_env.h"
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXITED(code) ((code) << 8)
+#define SIGNALLED(signo) (signo)
+
+static void spawn_all(struct worker_group *group, uint32_t n)
+{
+    uint32_t i;
+
+    assert_int_equal(worker_group_init(group, n), 0);
+    for (i = 0; i < n; i++) {
+        struct guard_msg msg = { .type = GUARD_SPAWNED,
+                                 .worker = i,
+                                 .pid = 100 + i,
+                                 .at_ns = 1000000000 };
+
+        assert_int_equal(worker_group_take(group, &msg), GROUP_SAME);
+    }
+    assert_int_equal(group->n_running, n);
+}
+
+static enum worker_group_news end(struct worker_group *group, uint32_t worker,
+                                  uint32_t status)
+{
+    struct guard_msg msg = { .type = GUARD_EXITED,
+                             .worker = worker,
+                             .status = status,
+                             .at_ns = 2200000000 };
+
+    return worker_group_take(group, &msg);
+}
+
+static void the_first_failure_counts(void **state)
+{
+    struct outcome outcome = { 0 };
+    struct worker_group group;
+    char text[256];
+
+    (void)state;
+    spawn_all(&group, 4);
+    assert_int_equal(end(&group, 0, 0), GROUP_SAME);
+    assert_int_equal(end(&group, 2, EXITED(7)), GROUP_FIRST_FAILURE);
+    worker_group_stopped(&group);
+    assert_int_equal(end(&group, 1, SIGNALLED(SIGTERM)), GROUP_SAME);
+    assert_int_equal(end(&group, 3, EXITED(9)), GROUP_ALL_DONE);
+    outcome.group = &group;
+    assert_int_equal(outcome_exit_code(&outcome), 7);
+    outcome_describe(&outcome, text, sizeof(text));
+    assert_string_equal(text, "rank 2 (pid 102) exited with code 7 after "
+                              "1.2 s; 2 others stopped");
+    worker_group_destroy(&group);
+}
+
+static void all_well_is_0_and_says_nothing(void **state)
+{
+    struct outcome outcome = { 0 };
+    struct worker_group group;
+    char text[256];
+
+    (void)state;
+    spawn_all(&group, 2);
+    assert_int_equal(end(&group, 0, 0), GROUP_SAME);
+    assert_int_equal(end(&group, 1, 0), GROUP_ALL_DONE);
+    outcome.group = &group;
+    assert_int_equal(outcome_exit_code(&outcome), 0);
+    outcome_describe(&outcome, text, sizeof(text));
+    assert_string_equal(text, "");
+    worker_group_destroy(&group);
+}
+
+static void a_failed_exec_has_its_codes(void **state)
+{
+    static const struct {
+        enum guard_step step;
+        uint32_t error;
+        int code;
+        const char *words;
+    } rows[] = {
+        { GUARD_STEP_EXEC, ENOENT, 127, "could not execute prog: No such" },
+        { GUARD_STEP_EXEC, EACCES, 126, "Permission denied" },
+        { GUARD_STEP_EXEC, ENOEXEC, 126, "needs #!" },
+        { GUARD_STEP_FORK, EAGAIN, 125, "ulimit -u" },
+        { GUARD_STEP_SETUP, EPERM, 125, "could not be started" },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct guard_msg msg = { .type = GUARD_FAILED,
+                                 .worker = 0,
+                                 .step = rows[i].step,
+                                 .error = rows[i].error };
+        struct outcome outcome = { .program = "prog" };
+        struct worker_group group;
+        char text[256];
+
+        spawn_all(&group, 1);
+        assert_int_equal(worker_group_take(&group, &msg), GROUP_FIRST_FAILURE);
+        assert_int_equal(end(&group, 0, EXITED(1)), GROUP_SAME);
+        assert_int_equal(group.n_done, 1);
+        outcome.group = &group;
+        assert_int_equal(outcome_exit_code(&outcome), rows[i].code);
+        outcome_describe(&outcome, text, sizeof(text));
+        assert_non_null(strstr(text, rows[i].words));
+        worker_group_destroy(&group);
+    }
+}
+
+static void a_stop_signal_decides_unless_a_worker_does(void **state)
+{
+    static const struct {
+        uint32_t first;
+        uint32_t second;
+        int code;
+    } rows[] = {
+        { 0, 0, 0 },
+        { SIGNALLED(SIGTERM), 0, 128 + SIGTERM },
+        { SIGNALLED(SIGKILL), SIGNALLED(SIGTERM), 128 + SIGTERM },
+        { SIGNALLED(SIGTERM), EXITED(3), 3 },
+        { EXITED(143), 0, 143 },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct outcome outcome = { .stop_signal = SIGTERM };
+        struct worker_group group;
+
+        spawn_all(&group, 2);
+        worker_group_stopped(&group);
+        (void)end(&group, 0, rows[i].first);
+        (void)end(&group, 1, rows[i].second);
+        outcome.group = &group;
+        assert_int_equal(outcome_exit_code(&outcome), rows[i].code);
+        worker_group_destroy(&group);
+    }
+}
+
+static void flaunchs_own_failure_is_125(void **state)
+{
+    struct outcome outcome = { .own_failure = EXIT_FLAUNCH };
+    struct worker_group group;
+
+    (void)state;
+    spawn_all(&group, 1);
+    worker_group_stopped(&group);
+    (void)end(&group, 0, SIGNALLED(SIGKILL));
+    outcome.group = &group;
+    assert_int_equal(outcome_exit_code(&outcome), 125);
+    worker_group_destroy(&group);
+}
+
+static void strange_messages_change_nothing(void **state)
+{
+    struct guard_msg msg = { .type = GUARD_EXITED, .worker = 77 };
+    struct worker_group group;
+
+    (void)state;
+    spawn_all(&group, 2);
+    assert_int_equal(worker_group_take(&group, &msg), GROUP_SAME);
+    assert_int_equal(end(&group, 1, 0), GROUP_SAME);
+    assert_int_equal(end(&group, 1, EXITED(1)), GROUP_SAME); /* twice */
+    assert_int_equal(group.n_done, 1);
+    worker_group_destroy(&group);
+}
+
+static void ends_are_described(void **state)
+{
+    static const struct {
+        int status;
+        int code;
+        const char *text;
+    } rows[] = {
+        { EXITED(0), 0, "exited with code 0" },
+        { EXITED(255), 255, "exited with code 255" },
+        { SIGNALLED(SIGKILL), 137, "was killed by SIGKILL" },
+        { SIGNALLED(SIGSEGV) | 0x80, 139,
+          "was killed by SIGSEGV (core dumped)" },
+    };
+    char text[96];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        exit_status_describe(rows[i].status, text, sizeof(text));
+        assert_string_equal(text, rows[i].text);
+        assert_int_equal(exit_status_code(rows[i].status), rows[i].code);
+    }
+    assert_string_equal(
+        exit_status_signal_name(SIGRTMIN + 3, text, sizeof(text)),
+        "SIGRTMIN+3");
+    assert_string_equal(exit_status_signal_name(99, text, sizeof(text)),
+                        "signal 99");
+}
+
+static void the_agent_moves_by_its_table(void **state)
+{
+    (void)state;
+    assert_int_equal(agent_next(AGENT_RUNNING, AGENT_EV_WORKER_FAILED),
+                     AGENT_STOPPING);
+    assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_WORKER_FAILED),
+                     AGENT_STOPPING);
+    assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_STOP_SIGNAL),
+                     AGENT_STOPPING);
+    assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_SECOND_SIGNAL),
+                     AGENT_KILLING);
+    assert_int_equal(agent_next(AGENT_RUNNING, AGENT_EV_SECOND_SIGNAL),
+                     AGENT_RUNNING);
+    assert_int_equal(agent_next(AGENT_KILLING, AGENT_EV_GUARD_EMPTY),
+                     AGENT_ENDED);
+    assert_int_equal(agent_next(AGENT_ENDED, AGENT_EV_STOP_SIGNAL),
+                     AGENT_ENDED);
+    assert_string_equal(agent_state_name(AGENT_ENDED), "ended");
+}
+
+static void ranks_are_contiguous_per_node(void **state)
+{
+    const uint32_t counts[] = { 4, 1, 8 };
+    struct place place = ranks_place(counts, 3, 2, 5);
+
+    (void)state;
+    assert_int_equal(place.rank, 10);
+    assert_int_equal(place.world_size, 13);
+    assert_int_equal(place.local_rank, 5);
+    assert_int_equal(place.local_world_size, 8);
+    assert_int_equal(place.group_rank, 2);
+    assert_int_equal(place.group_world_size, 3);
+    assert_int_equal(ranks_place(counts, 3, 0, 3).rank, 3);
+}
+
+static void numbers_of_workers_have_bounds(void **state)
+{
+    struct err err;
+    uint32_t n = 0;
+
+    (void)state;
+    assert_int_equal(nproc_resolve("1", 1, 0, &n, &err), 0);
+    assert_int_equal(nproc_resolve("65536", 1, 0, &n, &err), 0);
+    assert_int_equal(n, 65536);
+    assert_int_equal(nproc_resolve("65537", 1, 0, &n, &err), -EINVAL);
+    assert_int_equal(nproc_resolve("", 1, 0, &n, &err), -EINVAL);
+    assert_int_equal(nproc_resolve("GPU", 1, 1, &n, &err), -EINVAL);
+    assert_int_equal(nproc_resolve("auto", 6, 2, &n, &err), 0);
+    assert_int_equal(n, 2);
+}
+
+static bool env_has(const struct env_list *list, const char *string)
+{
+    size_t i;
+
+    for (i = 0; i < list->n; i++) {
+        if (strcmp(list->strings[i], string) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void outer_records_are_scrubbed_and_ours_set_once(void **state)
+{
+    static char a[] = "PMI_RANK=3";
+    static char b[] = "RANK=9";
+    static char c[] = "HOME=/h";
+    static char d[] = "SLURM_STEP_NODELIST=x";
+    static char e[] = "SLURM_JOB_ID=5";
+    static char f[] = "PYTHONUNBUFFERED=";
+    static char g[] = "no_equals_sign";
+    char *outer[] = { a, b, c, d, e, f, g, NULL };
+    struct job_env job = { .master_addr = "127.0.0.1",
+                           .master_port = 1234,
+                           .role = "default",
+                           .run_id = "none" };
+    struct env_list list;
+    size_t i;
+    size_t n_rank = 0;
+
+    (void)state;
+    assert_int_equal(worker_env_shared(outer, &job, &list), 0);
+    assert_true(env_has(&list, "HOME=/h"));
+    assert_true(env_has(&list, "SLURM_JOB_ID=5"));
+    assert_true(env_has(&list, "MASTER_PORT=1234"));
+    assert_true(env_has(&list, "FLAUNCH_STORE=127.0.0.1:1234"));
+    assert_true(env_has(&list, "PYTHONUNBUFFERED="));
+    assert_false(env_has(&list, "PYTHONUNBUFFERED=1"));
+    assert_false(env_has(&list, a));
+    assert_false(env_has(&list, d));
+    for (i = 0; i < list.n; i++) {
+        n_rank += strncmp(list.strings[i], "RANK=", 5) == 0;
+    }
+    assert_int_equal(n_rank, 0); /* each worker's own list has it */
+    assert_null(list.strings[list.n]);
+    env_list_destroy(&list);
+    job.keep_env = true;
+    assert_int_equal(worker_env_shared(outer, &job, &list), 0);
+    assert_true(env_has(&list, a));
+    assert_false(env_has(&list, b));
+    env_list_destroy(&list);
+}
+
+static void stop_signals_are_four(void **state)
+{
+    int n = 0;
+    int signo;
+
+    (void)state;
+    for (signo = 1; signo < NSIG; signo++) {
+        n += signals_is_stop(signo);
+    }
+    assert_int_equal(n, 4);
+    assert_true(signals_is_stop(SIGTERM));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_failure_counts),
+        cmocka_unit_test(all_well_is_0_and_says_nothing),
+        cmocka_unit_test(a_failed_exec_has_its_codes),
+        cmocka_unit_test(a_stop_signal_decides_unless_a_worker_does),
+        cmocka_unit_test(flaunchs_own_failure_is_125),
+        cmocka_unit_test(strange_messages_change_nothing),
+        cmocka_unit_test(ends_are_described),
+        cmocka_unit_test(the_agent_moves_by_its_table),
+        cmocka_unit_test(ranks_are_contiguous_per_node),
+        cmocka_unit_test(numbers_of_workers_have_bounds),
+        cmocka_unit_test(outer_records_are_scrubbed_and_ours_set_once),
+        cmocka_unit_test(stop_signals_are_four),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
