@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,17 +28,19 @@ int proc_stat_parse(const char *line, struct proc *proc_out)
     struct proc proc = { 0 };
     char *end;
     long pid = strtol(line, &end, 10);
-    int parent;
-    int group;
+    long parent;
+    long group;
     size_t len;
 
-    if (open == NULL || close == NULL || close < open || pid <= 0 ||
-        sscanf(close + 1, " %c %d %d", &proc.state, &parent, &group) != 3) {
+    if (open == NULL || close == NULL || close < open ||
+        sscanf(close + 1, " %c %ld %ld", &proc.state, &parent, &group) != 3 ||
+        pid <= 0 || pid > INT_MAX || parent < 0 || parent > INT_MAX ||
+        group < 0 || group > INT_MAX) {
         return -EINVAL;
     }
     proc.pid = (pid_t)pid;
-    proc.parent = parent;
-    proc.group = group;
+    proc.parent = (pid_t)parent;
+    proc.group = (pid_t)group;
     len = (size_t)(close - open - 1);
     if (len >= sizeof(proc.name)) {
         len = sizeof(proc.name) - 1;

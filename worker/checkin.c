@@ -30,10 +30,12 @@ struct host {
     struct store_client *client;
     const struct checkin_record *self;
     struct checkin_record *seats;
-    uint32_t n_answered; /* who got a verdict, rank 0 included */
-    int64_t n_slots;     /* slots given out so far */
-    int64_t first_open;  /* all slots before it have been read */
-    bool *slot_read;     /* from slot 1 on */
+    uint32_t n_told;       /* records of others that got the verdict */
+    uint32_t n_ranks_told; /* and how many ranks those are */
+    bool *rank_told;
+    int64_t n_slots;    /* slots given out so far */
+    int64_t first_open; /* all slots before it have been read */
+    bool *slot_read;    /* from slot 1 on */
     uint64_t started_ms;
     char verdict[VERDICT_MAX];
     bool judged;
@@ -92,7 +94,12 @@ static int answer_verdict(struct host *host,
 {
     bool ok = host->verdict[0] == '\0';
 
-    host->n_answered++;
+    host->n_told++;
+    if (record->rank < host->self->world_size &&
+        !host->rank_told[record->rank]) {
+        host->rank_told[record->rank] = true;
+        host->n_ranks_told++;
+    }
     return answer(host, record, ok ? answer_ok : answer_fail, host->verdict,
                   deadline_ms, error);
 }
@@ -295,7 +302,7 @@ static int host_linger(struct host *host, uint64_t deadline_ms,
     uint64_t until_ms = linger_ms < deadline_ms ? linger_ms : deadline_ms;
     int rc = 0;
 
-    while (rc == 0 && host->n_answered < host->self->world_size &&
+    while (rc == 0 && host->n_ranks_told + 1 < host->self->world_size &&
            clock_ms() < until_ms) {
         bool progress;
 
@@ -314,7 +321,6 @@ static int host_answer_all(struct host *host, uint64_t deadline_ms,
     int rc = 0;
 
     host->judged = true;
-    host->n_answered++; /* rank 0 itself */
     for (rank = 1; rank < host->self->world_size && rc == 0; rank++) {
         if (host->seats[rank].token[0] != '\0') {
             rc = answer_verdict(host, &host->seats[rank], deadline_ms, error);
@@ -324,7 +330,8 @@ static int host_answer_all(struct host *host, uint64_t deadline_ms,
 }
 
 static int run_rank_0(struct store_client *client, struct checkin_record *self,
-                      uint64_t deadline_ms, struct flaunch_error *error)
+                      uint64_t deadline_ms, uint32_t *n_told_out,
+                      struct flaunch_error *error)
 {
     struct host host = { .client = client,
                          .self = self,
@@ -336,7 +343,10 @@ static int run_rank_0(struct store_client *client, struct checkin_record *self,
     checkin_token(self->nonce);
     checkin_token(self->token);
     host.seats = calloc(self->world_size, sizeof(*host.seats));
-    if (host.seats == NULL) {
+    host.rank_told = calloc(self->world_size, sizeof(*host.rank_told));
+    if (host.seats == NULL || host.rank_told == NULL) {
+        free(host.rank_told);
+        free(host.seats);
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
     host.seats[0] = *self;
@@ -352,6 +362,8 @@ static int run_rank_0(struct store_client *client, struct checkin_record *self,
         (void)host_linger(&host, deadline_ms, NULL);
         rc = fail_set(error, FLAUNCH_CHECKIN, -EHOSTDOWN, "%s", host.verdict);
     }
+    *n_told_out = host.n_told;
+    free(host.rank_told);
     free(host.slot_read);
     free(host.seats);
     return rc;
@@ -462,8 +474,11 @@ static int run_other(struct store_client *client, struct checkin_record *self,
 }
 
 int checkin(struct store_client *client, struct checkin_record *self,
-            uint64_t deadline_ms, struct flaunch_error *error)
+            uint64_t deadline_ms, uint32_t *n_told_out,
+            struct flaunch_error *error)
 {
-    return self->rank == 0 ? run_rank_0(client, self, deadline_ms, error)
-                           : run_other(client, self, deadline_ms, error);
+    *n_told_out = 0;
+    return self->rank == 0
+               ? run_rank_0(client, self, deadline_ms, n_told_out, error)
+               : run_other(client, self, deadline_ms, error);
 }

@@ -18,13 +18,16 @@
  * self         token and nonce are filled in here
  * deadline_ms  rank 0 judges a little earlier, so that its verdict reaches
  *              the others before they give up
+ * n_told_out   on rank 0: how many others were given the verdict; set also
+ *              when it is a bad one
  *
  * Returns 0 with the nonce in self->nonce: keys of this attempt belong below
  * it. Else a negative errno with the verdict's sentence, the same on every
  * rank.
  */
 int checkin(struct store_client *client, struct checkin_record *self,
-            uint64_t deadline_ms, struct flaunch_error *error);
+            uint64_t deadline_ms, uint32_t *n_told_out,
+            struct flaunch_error *error);
 
 /* TOKEN_LEN random hexadecimal digits. */
 void checkin_token(char token_out[TOKEN_LEN + 1]);

@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #define INIT_TIMEOUT_MS 300000
-#define POLL_MS 5 /* rank 0 as host, waiting for the last client */
+#define POLL_MS 5        /* rank 0 as host, waiting for the last client */
+#define FAREWELL_MS 3000 /* the same after a bad verdict */
 
 enum backend {
     BACKEND_NONE,
@@ -263,18 +264,47 @@ static int store_connect(struct flaunch *job, struct flaunch_error *error)
     return 0;
 }
 
+/*
+ * The store is needed no longer. Where rank 0 serves it, the others say so,
+ * and it waits until n_others have: it must not leave first.
+ */
+static int store_leave(struct flaunch *job, uint32_t n_others,
+                       uint64_t deadline_ms, struct flaunch_error *error)
+{
+    int64_t n_left = 0;
+    char key[64];
+    struct err err;
+    int rc = 0;
+
+    (void)snprintf(key, sizeof(key), "flaunch/left/%s", job->nonce);
+    if (!job->detected.agent_store && job->detected.host[0] != '\0') {
+        rc = store_client_add(&job->client, key, job->store == NULL,
+                              deadline_ms, &n_left, &err);
+        while (rc == 0 && job->store != NULL && n_left < n_others) {
+            if (clock_poll_ms(deadline_ms) == 0) {
+                rc = err_set(&err, -ETIMEDOUT,
+                             "%lld other ranks did not finish flaunch_init",
+                             (long long)(n_others - n_left));
+                break;
+            }
+            clock_sleep_ms(POLL_MS);
+            rc = store_client_add(&job->client, key, 0, deadline_ms, &n_left,
+                                  &err);
+        }
+    }
+    store_client_close(&job->client);
+    return rc < 0 ? fail_set(error, FLAUNCH_STORE, rc, "%s", err.text) : 0;
+}
+
 /* Meet the other ranks; what went wrong here so far goes to all of them. */
 static int meet(struct flaunch *job, struct checkin_record *self, int own_rc,
                 struct flaunch_error *error)
 {
-    struct flaunch_error own = { 0 };
+    uint32_t n_told = 0;
     int rc;
 
-    if (own_rc < 0 && error != NULL) {
-        own = *error;
-        (void)snprintf(self->error, sizeof(self->error), "%s", own.text);
-    } else if (own_rc < 0) {
-        (void)snprintf(self->error, sizeof(self->error), "cannot go on");
+    if (own_rc < 0) {
+        (void)snprintf(self->error, sizeof(self->error), "%.511s", error->text);
     }
     if (job->detected.host[0] == '\0') {
         return own_rc; /* a job of one has nobody to tell */
@@ -284,12 +314,13 @@ static int meet(struct flaunch *job, struct checkin_record *self, int own_rc,
         rc = store_connect(job, error);
     }
     if (rc == 0) {
-        rc = checkin(&job->client, self, job->deadline_ms, error);
-    }
-    if (rc == 0 && own_rc < 0) {
-        rc = own_rc; /* cannot be: the verdict names it */
+        rc = checkin(&job->client, self, job->deadline_ms, &n_told, error);
     }
     (void)snprintf(job->nonce, sizeof(job->nonce), "%s", self->nonce);
+    if (rc < 0 && job->nonce[0] != '\0') {
+        /* Those who were told must have read it before the store ends. */
+        (void)store_leave(job, n_told, clock_deadline(FAREWELL_MS), NULL);
+    }
     return rc;
 }
 
@@ -297,45 +328,13 @@ static int backend_open(struct flaunch *job, struct flaunch_error *error)
 {
     char prefix[64];
 
-    if (job->backend != BACKEND_GLOO) {
-        return 0;
+    if (job->backend != BACKEND_GLOO || job->detected.world_size == 1) {
+        return 0; /* a rank alone has nobody to connect to */
     }
     (void)snprintf(prefix, sizeof(prefix), "flaunch/gloo/%s", job->nonce);
     return gloo_group_open(&job->gloo, job->detected.rank,
                            job->detected.world_size, &job->client, prefix,
                            job->deadline_ms, error);
-}
-
-/*
- * The store is needed no longer. Where rank 0 serves it, the others say so,
- * and it waits for them: it must not leave first.
- */
-static int store_leave(struct flaunch *job, struct flaunch_error *error)
-{
-    int64_t others = job->detected.world_size - 1;
-    int64_t left = 0;
-    char key[64];
-    struct err err;
-    int rc = 0;
-
-    (void)snprintf(key, sizeof(key), "flaunch/left/%s", job->nonce);
-    if (!job->detected.agent_store && job->detected.host[0] != '\0') {
-        rc = store_client_add(&job->client, key, job->store == NULL,
-                              job->deadline_ms, &left, &err);
-        while (rc == 0 && job->store != NULL && left < others) {
-            if (clock_poll_ms(job->deadline_ms) == 0) {
-                rc = err_set(&err, -ETIMEDOUT,
-                             "%lld other ranks did not finish flaunch_init",
-                             (long long)(others - left));
-                break;
-            }
-            clock_sleep_ms(POLL_MS);
-            rc = store_client_add(&job->client, key, 0, job->deadline_ms, &left,
-                                  &err);
-        }
-    }
-    store_client_close(&job->client);
-    return rc < 0 ? fail_set(error, FLAUNCH_STORE, rc, "%s", err.text) : 0;
 }
 
 static int job_open(struct flaunch *job, const struct flaunch_options *options,
@@ -364,7 +363,8 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
         rc = backend_open(job, error);
     }
     if (rc == 0) {
-        rc = store_leave(job, error);
+        rc = store_leave(job, (uint32_t)job->detected.world_size - 1,
+                         job->deadline_ms, error);
     }
     return rc;
 }
@@ -475,7 +475,10 @@ const char *flaunch_version(void)
     return FLAUNCH_VERSION_TEXT;
 }
 
-/* The collectives: what they have in common. */
+/*
+ * The collectives. All begin alike: the backend, the arguments; and a rank
+ * alone has its result without gloo.
+ */
 
 static int need_gloo(const struct flaunch *job, const char *call,
                      struct flaunch_error *error)
@@ -488,12 +491,27 @@ static int need_gloo(const struct flaunch *job, const char *call,
                     backend_names[job->backend]);
 }
 
-static int check_type(enum flaunch_type type, struct flaunch_error *error)
+static int need_gloo_and_type(const struct flaunch *job, const char *call,
+                              enum flaunch_type type,
+                              struct flaunch_error *error)
 {
-    return (unsigned)type <= FLAUNCH_INT64
-               ? 0
-               : fail_set(error, FLAUNCH_USAGE, -EINVAL, "unknown type %d",
-                          (int)type);
+    int rc = need_gloo(job, call, error);
+
+    if (rc == 0 && (unsigned)type > FLAUNCH_INT64) {
+        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s: unknown type %d",
+                      call, (int)type);
+    }
+    return rc;
+}
+
+static bool is_alone(const struct flaunch *job)
+{
+    return job->detected.world_size == 1;
+}
+
+static size_t type_size(enum flaunch_type type)
+{
+    return type == FLAUNCH_FLOAT || type == FLAUNCH_INT32 ? 4 : 8;
 }
 
 static int gloo_result(const struct flaunch *job, int rc, const char *call,
@@ -509,16 +527,13 @@ int flaunch_all_reduce(struct flaunch *job, void *data, size_t count,
                        struct flaunch_error *error)
 {
     char why[512] = "";
-    int rc = need_gloo(job, __func__, error);
+    int rc = need_gloo_and_type(job, __func__, type, error);
 
-    if (rc == 0) {
-        rc = check_type(type, error);
-    }
     if (rc == 0 && (unsigned)op > FLAUNCH_PRODUCT) {
-        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "unknown operation %d",
-                      (int)op);
+        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s: unknown operation %d",
+                      __func__, (int)op);
     }
-    if (rc < 0 || count == 0) {
+    if (rc < 0 || count == 0 || is_alone(job)) {
         return rc;
     }
     rc = job->gloo.shim->all_reduce(job->gloo.group, data, count, (int)type,
@@ -531,17 +546,14 @@ int flaunch_broadcast(struct flaunch *job, void *data, size_t count,
                       struct flaunch_error *error)
 {
     char why[512] = "";
-    int rc = need_gloo(job, __func__, error);
+    int rc = need_gloo_and_type(job, __func__, type, error);
 
-    if (rc == 0) {
-        rc = check_type(type, error);
-    }
     if (rc == 0 && (root < 0 || root >= job->detected.world_size)) {
         rc = fail_set(error, FLAUNCH_USAGE, -EINVAL,
-                      "root %d is no rank of a job of %d", root,
+                      "%s: root %d is no rank of a job of %d", __func__, root,
                       job->detected.world_size);
     }
-    if (rc < 0 || count == 0) {
+    if (rc < 0 || count == 0 || is_alone(job)) {
         return rc;
     }
     rc = job->gloo.shim->broadcast(job->gloo.group, data, count, (int)type,
@@ -554,13 +566,14 @@ int flaunch_all_gather(struct flaunch *job, const void *in, void *out,
                        struct flaunch_error *error)
 {
     char why[512] = "";
-    int rc = need_gloo(job, __func__, error);
+    int rc = need_gloo_and_type(job, __func__, type, error);
 
-    if (rc == 0) {
-        rc = check_type(type, error);
-    }
     if (rc < 0 || count == 0) {
         return rc;
+    }
+    if (is_alone(job)) {
+        memcpy(out, in, count * type_size(type));
+        return 0;
     }
     rc = job->gloo.shim->all_gather(job->gloo.group, in, out, count, (int)type,
                                     why, sizeof(why));
@@ -572,7 +585,7 @@ int flaunch_barrier(struct flaunch *job, struct flaunch_error *error)
     char why[512] = "";
     int rc = need_gloo(job, __func__, error);
 
-    if (rc < 0) {
+    if (rc < 0 || is_alone(job)) {
         return rc;
     }
     rc = job->gloo.shim->barrier(job->gloo.group, why, sizeof(why));

@@ -122,7 +122,7 @@ int gloo_group_open(struct gloo_group *gloo, int rank, int world_size,
 {
     struct kv kv = { client, prefix, deadline_ms };
     const struct gloo_kv shim_kv = { kv_set, kv_get, kv_wait, &kv };
-    char address[NI_MAXHOST] = "127.0.0.1";
+    char address[NI_MAXHOST];
     int left_ms = clock_poll_ms(deadline_ms);
     struct gloo_request request = {
         .rank = rank,
@@ -132,11 +132,8 @@ int gloo_group_open(struct gloo_group *gloo, int rank, int world_size,
         .collective_ms = COLLECTIVE_MS,
     };
     char why[512];
-    int rc = 0;
+    int rc = own_address(client->fd, address, sizeof(address));
 
-    if (client->fd >= 0) {
-        rc = own_address(client->fd, address, sizeof(address));
-    }
     if (rc < 0) {
         return fail_set(error, FLAUNCH_SYSTEM, rc,
                         "cannot tell this host's own address");

@@ -1,0 +1,216 @@
+"""libflaunch in real processes: under flaunch, by hand, alone."""
+import os
+import re
+import shutil
+import signal
+import time
+
+from harness import *
+
+
+def by_hand(n, *args, env=None, ranks=None, seconds=LONG):
+    """Start ranks with the plain environment, no launcher; their results."""
+    port = str(free_port())
+    token = 'h%d' % time.monotonic_ns()
+    started = []
+    for rank in (range(n) if ranks is None else ranks):
+        place = {'RANK': str(rank), 'WORLD_SIZE': str(n),
+                 'LOCAL_RANK': str(rank), 'LOCAL_WORLD_SIZE': str(n),
+                 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port}
+        place.update(env or {})
+        started.append(popen([prog('init'), *args], env=place, token=token))
+    results = [finish(p, seconds) for p in started]
+    assert_nothing_left(token)
+    return results
+
+
+def need_gloo():
+    if not os.path.exists(os.path.join(BUILD, 'libflaunch_gloo.so')):
+        raise Skip('gloo is not installed')
+
+
+def test_every_rank_knows_its_place():
+    r = flaunch('--nproc_per_node=3', prog('init'))
+    assert r.code == 0, r
+    assert sorted(lines(r.out)) == [
+        'flaunch %d/3 local %d/3 cpu none 1' % (i, i) for i in range(3)], r
+
+
+def test_alone_it_is_a_job_of_one():
+    r = program(prog('init'))
+    assert r.code == 0 and r.out == 'none 0/1 local 0/1 cpu none 0\n', r
+    need_gloo()
+    r = program(prog('init'), 'backend=gloo', 'ops')
+    assert r.code == 0 and r.out == 'rank 0: all right\n', r
+
+
+def test_a_slurm_allocation_alone_is_a_job_of_one():
+    r = program(prog('init'), env={'SLURM_NTASKS': '4', 'SLURM_JOB_ID': '1'})
+    assert r.code == 0 and r.out.startswith('none 0/1'), r
+
+
+def test_collectives_of_all_types_and_operations():
+    need_gloo()
+    for n in (1, 2, 4):
+        r = flaunch('--nproc_per_node=%d' % n, prog('init'), 'backend=gloo',
+                    'ops')
+        assert r.code == 0, r
+        assert sorted(lines(r.out)) == ['rank %d: all right' % i
+                                        for i in range(n)], r
+
+
+def test_the_plain_environment_needs_no_launcher():
+    for n in (1, 2, 4):
+        results = by_hand(n)
+        for rank, r in enumerate(results):
+            assert r.code == 0, results
+            assert r.out == 'env %d/%d local %d/%d cpu none 1\n' % (
+                rank, n, rank, n), r
+    need_gloo()
+    for r in by_hand(3, 'backend=gloo', 'ops'):
+        assert r.code == 0 and 'all right' in r.out, r
+
+
+def test_a_missing_rank_is_named_by_all_in_time():
+    results = by_hand(4, 'timeout_ms=2000', ranks=[0, 1, 3])
+    for r in results:
+        assert r.code == 1, results
+        assert re.match(r'error 5: rank 2 of 4 did not come within \d+\.\d s; '
+                        r'here are rank 0 on ', r.out), r
+
+
+def test_a_missing_rank_0_is_told():
+    for r in by_hand(3, 'timeout_ms=500', ranks=[1, 2]):
+        assert r.code == 1 and 'cannot reach the store' in r.out, r
+        assert 'Connection refused' in r.out, r
+
+
+def test_the_timeout_of_the_environment_counts():
+    start_s = time.monotonic()
+    results = by_hand(2, ranks=[0], env={'FLAUNCH_INIT_TIMEOUT': '0.5'})
+    assert results[0].code == 1 and 'rank 1 of 2' in results[0].out, results
+    assert time.monotonic() - start_s < 60
+    results = by_hand(1, env={'FLAUNCH_INIT_TIMEOUT': 'soon'})
+    assert 'FLAUNCH_INIT_TIMEOUT=soon' in results[0].out, results
+
+
+def test_the_same_rank_twice_is_told():
+    for r in by_hand(3, 'timeout_ms=20000', ranks=[0, 1, 1, 2]):
+        assert r.code == 1 and 'rank 1 is there twice: pid' in r.out, r
+
+
+def test_two_ranks_without_local_rank_on_one_host_are_told():
+    for r in by_hand(2, env={'LOCAL_RANK': None, 'LOCAL_WORLD_SIZE': None}):
+        assert r.code == 1 and 'LOCAL_RANK is not set' in r.out, r
+
+
+def test_half_an_environment_is_an_error():
+    r = program(prog('init'), env={'RANK': '0', 'WORLD_SIZE': '2'})
+    assert r.code == 1 and 'MASTER_ADDR is not' in r.out, r
+    r = program(prog('init'), env={'WORLD_SIZE': '2'})
+    assert r.code == 1 and 'RANK is not' in r.out, r
+
+
+def test_a_rank_that_leaves_ends_the_job_with_its_name():
+    r = flaunch('--nproc_per_node=3', prog('init'), 'skip=1', 'timeout_ms=1500')
+    assert r.code == 1, r
+    assert 'rank 1 of 3 did not come within' in r.out, r
+
+
+def test_wrong_options_are_told():
+    for args, words in ((['backend=mpi'], 'unknown backend mpi'),
+                        (['launcher=lsf'], 'unknown launcher lsf'),
+                        (['launcher=torchrun'], 'torchrun was asked for'),
+                        (['size=3'], 'options.size is 3')):
+        r = program(prog('init'), *args)
+        assert r.code == 1 and words in r.out, r
+
+
+def test_a_port_that_is_taken_is_told():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        s.listen()
+        port = str(s.getsockname()[1])
+        r = program(prog('init'), env={
+            'RANK': '0', 'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1',
+            'MASTER_PORT': port})
+    assert r.code == 1, r
+    assert 'cannot serve the store at 127.0.0.1 port ' + port in r.out, r
+    assert 'Address already in use' in r.out, r
+
+
+def same_words(results):
+    said = {r.out for r in results}
+    assert len(said) == 1, said
+    return said.pop()
+
+
+def test_nccl_on_this_machine_says_what_is_missing():
+    if os.path.exists('/dev/nvidia0'):
+        raise Skip('no GPU may be here, and there is one')
+    start_s = time.monotonic()
+    said = same_words(by_hand(2, 'backend=nccl'))
+    assert 'the CUDA runtime cannot be used' in said or 'CUDA error' in said, said
+    assert time.monotonic() - start_s < 60
+
+
+def test_nccl_without_a_driver_gives_cudas_error_on_every_rank_at_once():
+    with TempDir() as d:
+        shutil.copy(os.path.join(BUILD, 'tests/standin/cudart_no_driver.so'),
+                    d + '/libcudart.so')
+        start_s = time.monotonic()
+        said = same_words(by_hand(4, 'backend=nccl',
+                                  env={'LD_LIBRARY_PATH': d}))
+        assert re.match(r'error 5: rank \d on .*: CUDA error 35: CUDA driver '
+                        r'version is insufficient .*\(no NVIDIA driver is '
+                        r'loaded here\)', said), said
+        assert time.monotonic() - start_s < 60
+
+
+def test_the_library_prints_what_it_found_when_asked():
+    r = flaunch(prog('init'), env={'FLAUNCH_DEBUG': 'env'})
+    assert 'libflaunch: flaunch: chosen; rank 0 of 1' in r.err, r
+    assert own_lines(r) == [], r
+
+
+def test_the_example_trains_alike_with_1_2_and_4_workers():
+    losses = {}
+    for n in (1, 2, 4):
+        r = flaunch('--nproc_per_node=%d' % n, example('train'),
+                    os.path.join(ROOT, 'worker/examples/digits.csv'))
+        assert r.code == 0, r
+        accuracy = float(re.search(r'^accuracy (\S+)$', r.out, re.M).group(1))
+        assert accuracy >= 0.95, r
+        losses[n] = [float(x) for x in
+                     re.findall(r'^epoch \d+ loss (\S+)$', r.out, re.M)]
+        assert len(losses[n]) == 30, r
+    for n in (2, 4):
+        for a, b in zip(losses[1], losses[n]):
+            assert abs(a - b) <= 1e-3 + 0.05 * a, (n, a, b)
+    # Before rounding has had time to grow they agree much closer.
+    for n in (2, 4):
+        assert abs(losses[1][0] - losses[n][0]) < 1e-4, losses
+
+
+def test_the_distributed_part_of_the_example_is_short():
+    with open(os.path.join(ROOT, 'worker/examples/train.c')) as f:
+        text = f.read()
+    part = re.search(r'/\* --- the distributed part --- \*/(.*?)/\* --- \*/',
+                     text, re.S).group(1)
+    ours = [line for line in lines(part) if line.strip()]
+    calls = [line for line in lines(text.replace(part, ''))
+             if 'flaunch_' in line and not line.startswith((' *', '#'))]
+    assert len(ours) + len(calls) <= 15, (ours, calls)
+
+
+def test_a_missing_shim_is_told_by_all():
+    with TempDir() as d:
+        shutil.copy(example('hello'), d + '/hello')
+        shutil.copy(os.path.join(BUILD, 'libflaunch.so.0'), d)
+        os.makedirs(d + '/x')
+        shutil.move(d + '/hello', d + '/x/hello')
+        r = flaunch('--nproc_per_node=2', d + '/x/hello',
+                    env={'LD_LIBRARY_PATH': None})
+        assert r.code == 1, r
+        assert r.err.count('the gloo backend cannot be used') >= 1, r
+        assert 'libgloo-dev' in r.err, r

@@ -1,0 +1,225 @@
+/*
+ * The 1st, 2nd, ... n-th allocation or libuv call fails: each time an error
+ * comes back or the work is done, nothing leaks, and the loop closes.
+ */
+#include "common/clock.h"
+#include "common/net.h"
+#include "common/store_host.h"
+#include "launcher/guard_link.h"
+#include "launcher/guard_proto.h"
+#include "launcher/signals.h"
+#include "launcher/worker_env.h"
+#include "tests/fault/wrap.h"
+#include "tests/unit/unit.h"
+#include "worker/store_client.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROUNDS_MAX 2000
+/* A client whose connection was cut by a fault has this long to see it. */
+#define LIMIT_MS 1000
+
+/* Run scenario with every call failing in turn until one run has no fault. */
+static void every_fault(void (*scenario)(void))
+{
+    long n;
+
+    for (n = 1; n < ROUNDS_MAX; n++) {
+        wrap_start(n);
+        scenario();
+        (void)wrap_stop();
+        if (!wrap_failed()) {
+            return;
+        }
+    }
+    fail_msg("still failing after %d rounds", ROUNDS_MAX);
+}
+
+static void store_scenario(void)
+{
+    static const uint8_t data[100];
+    uint64_t deadline_ms = clock_deadline(LIMIT_MS);
+    struct store_client client = { .fd = -1 };
+    struct store_host *host = NULL;
+    struct buf value = { 0 };
+    int64_t sum = 0;
+    uint16_t port;
+    int fd;
+    int rc;
+
+    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
+    rc = store_host_start(fd, &host, NULL);
+    if (rc < 0) {
+        assert_true(wrap_failed());
+        assert_null(host);
+        return;
+    }
+    rc = store_client_connect(&client, "127.0.0.1", port, deadline_ms, NULL);
+    if (rc == 0) {
+        rc =
+            store_client_set(&client, "k", (struct bytes){ data, sizeof(data) },
+                             deadline_ms, NULL);
+    }
+    if (rc == 0) {
+        rc = store_client_get(&client, "k", deadline_ms, &value, NULL);
+    }
+    if (rc == 0) {
+        assert_int_equal(value.len, sizeof(data));
+        rc = store_client_add(&client, "n", 2, deadline_ms, &sum, NULL);
+    }
+    if (rc == 0) {
+        assert_int_equal(sum, 2);
+    } else {
+        assert_true(wrap_failed());
+    }
+    store_client_close(&client);
+    buf_destroy(&value);
+    store_host_stop(host);
+}
+
+static void a_store_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(store_scenario);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void no_message(const struct guard_msg *msg, void *arg)
+{
+    (void)msg;
+    (void)arg;
+}
+
+static void link_scenario(void)
+{
+    static const struct guard_link_events events = { no_message, nothing,
+                                                     nothing };
+    struct guard_msg msg = { .type = GUARD_STOP, .grace_ms = 1 };
+    static struct guard_link link;
+    uv_loop_t loop;
+    int agent_fd;
+    int guard_fd;
+    int rc;
+
+    rc = uv_loop_init(&loop);
+    if (rc < 0) {
+        assert_true(wrap_failed());
+        return;
+    }
+    assert_int_equal(guard_pair_open(&agent_fd, &guard_fd), 0);
+    rc = guard_link_start(&link, &loop, agent_fd, &events, NULL);
+    if (rc == 0) {
+        rc = guard_link_send(&link, &msg);
+        guard_link_stop(&link);
+        guard_link_stop(&link);
+    }
+    assert_true(rc == 0 || wrap_failed());
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    (void)close(agent_fd);
+    (void)close(guard_fd);
+}
+
+static void a_guard_link_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(link_scenario);
+}
+
+static void no_signal(int signo, void *arg)
+{
+    (void)signo;
+    (void)arg;
+}
+
+static void signals_scenario(void)
+{
+    static struct signals signals;
+    struct inherited inherited = { 0 };
+    uv_loop_t loop;
+    int rc;
+
+    rc = uv_loop_init(&loop);
+    if (rc < 0) {
+        assert_true(wrap_failed());
+        return;
+    }
+    rc = signals_start(&signals, &loop, &inherited, no_signal, nothing, NULL);
+    assert_true(rc == 0 || wrap_failed());
+    signals_stop(&signals);
+    signals_stop(&signals);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+static void signals_outlive_every_fault(void **state)
+{
+    (void)state;
+    every_fault(signals_scenario);
+}
+
+static void plan_scenario(void)
+{
+    static char a[] = "A=1";
+    char *outer[] = { a, NULL };
+    struct job_env job = {
+        .master_addr = "127.0.0.1", .master_port = 1, .role = "r", .run_id = "i"
+    };
+    const uint32_t n = 1;
+    struct place place = ranks_place(&n, 1, 0, 0);
+    struct env_list shared = { 0 };
+    struct env_list own = { 0 };
+    struct guard_plan plan = { .path = "p", .argv = outer, .n_workers = 1 };
+    struct guard_plan read = { 0 };
+    struct buf bytes = { 0 };
+    int rc;
+
+    rc = worker_env_shared(outer, &job, &shared);
+    if (rc == 0) {
+        rc = worker_env_own(&place, &own);
+    }
+    if (rc == 0) {
+        plan.base_env = shared.strings;
+        plan.worker_env = &own.strings;
+        rc = guard_plan_encode(&bytes, &plan);
+    }
+    if (rc == 0) {
+        rc = guard_plan_decode(bytes.data, bytes.len, &read);
+    }
+    if (rc == 0) {
+        assert_string_equal(read.base_env[0], "A=1");
+    }
+    assert_true(rc == 0 || wrap_failed());
+    guard_plan_destroy(&read);
+    env_list_destroy(&shared);
+    env_list_destroy(&own);
+    buf_destroy(&bytes);
+}
+
+static void a_plan_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(plan_scenario);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_store_outlives_every_fault),
+        cmocka_unit_test(a_guard_link_outlives_every_fault),
+        cmocka_unit_test(signals_outlive_every_fault),
+        cmocka_unit_test(a_plan_outlives_every_fault),
+    };
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/*
+ * Detection, device choice, records and verdict.
+ */
+#include "tests/unit/unit.h"
+#include "worker/checkin_record.h"
+#include "worker/detect.h"
+#include "worker/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An environment as one text: "A=1 B=2". */
+static const char *env_find(const char *name, void *arg)
+{
+    static char values[32][64];
+    static int next;
+    const char *at = arg;
+    size_t len = strlen(name);
+
+    while (at != NULL && *at != '\0') {
+        size_t word = strcspn(at, " ");
+
+        if (word > len && strncmp(at, name, len) == 0 && at[len] == '=') {
+            char *value = values[next++ % 32];
+
+            (void)snprintf(value, 64, "%.*s", (int)(word - len - 1),
+                           at + len + 1);
+            return value;
+        }
+        at += word;
+        at += strspn(at, " ");
+    }
+    return NULL;
+}
+
+#define FLAUNCH_ENV                                                            \
+    "FLAUNCH_RUN_ID=none FLAUNCH_RANK=1 FLAUNCH_WORLD_SIZE=4 "                 \
+    "FLAUNCH_LOCAL_RANK=1 FLAUNCH_LOCAL_WORLD_SIZE=4 "                         \
+    "FLAUNCH_STORE=127.0.0.1:5000 "
+#define TORCH_SAME                                                             \
+    "TORCHELASTIC_RUN_ID=none RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 "               \
+    "LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=5000 "               \
+    "TORCHELASTIC_USE_AGENT_STORE=True "
+
+static void launchers_are_told_apart(void **state)
+{
+    static const struct {
+        const char *env;
+        const char *wanted;
+        enum launcher launcher;
+        int rank;
+        int world_size;
+        int local_rank;
+        int local_world_size;
+        uint16_t port;
+        bool agent_store;
+    } rows[] = {
+        { "", NULL, LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
+        { "SLURM_NTASKS=4", NULL, LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
+        { FLAUNCH_ENV TORCH_SAME, NULL, LAUNCHER_FLAUNCH, 1, 4, 1, 4, 5000,
+          true },
+        { TORCH_SAME, NULL, LAUNCHER_TORCHRUN, 1, 4, 1, 4, 5000, true },
+        /* torchrun inside a worker of flaunch: the inner one counts */
+        { FLAUNCH_ENV
+          "TORCHELASTIC_RUN_ID=none RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 "
+          "LOCAL_WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=77 "
+          "TORCHELASTIC_USE_AGENT_STORE=False",
+          NULL, LAUNCHER_TORCHRUN, 0, 2, 0, 2, 77, false },
+        /* the same place, but another store */
+        { FLAUNCH_ENV "TORCHELASTIC_RUN_ID=none RANK=1 WORLD_SIZE=4 "
+                      "LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 "
+                      "MASTER_PORT=5001",
+          NULL, LAUNCHER_TORCHRUN, 1, 4, 1, 4, 5001, false },
+        { "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=9", NULL, LAUNCHER_ENV,
+          1, 2, 0, 1, 9, false },
+        { "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h "
+          "MASTER_PORT=9",
+          NULL, LAUNCHER_ENV, 3, 4, 1, 2, 9, false },
+        { "RANK=0 WORLD_SIZE=1", NULL, LAUNCHER_ENV, 0, 1, 0, 1, 0, false },
+        { "WORLD_SIZE=1", NULL, LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
+        { FLAUNCH_ENV TORCH_SAME, "torchrun", LAUNCHER_TORCHRUN, 1, 4, 1, 4,
+          5000, true },
+        { FLAUNCH_ENV TORCH_SAME "FLAUNCH_LAUNCHER=env", NULL, LAUNCHER_ENV, 1,
+          4, 1, 4, 5000, true },
+        { FLAUNCH_ENV TORCH_SAME, "none", LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
+    };
+    struct flaunch_error error;
+    struct detected detected;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int rc = detect(env_find, (void *)(uintptr_t)rows[i].env,
+                        rows[i].wanted, &detected, &error);
+
+        if (rc < 0) {
+            fail_msg("%s: %s", rows[i].env, error.text);
+        }
+        assert_int_equal(detected.launcher, rows[i].launcher);
+        assert_int_equal(detected.rank, rows[i].rank);
+        assert_int_equal(detected.world_size, rows[i].world_size);
+        assert_int_equal(detected.local_rank, rows[i].local_rank);
+        assert_int_equal(detected.local_world_size, rows[i].local_world_size);
+        assert_int_equal(detected.port, rows[i].port);
+        assert_int_equal(detected.agent_store, rows[i].agent_store);
+        assert_true(detected.explanation[0] != '\0');
+    }
+}
+
+static void half_records_and_contradictions_are_errors(void **state)
+{
+    static const struct {
+        const char *env;
+        const char *words;
+    } rows[] = {
+        { "RANK=0", "WORLD_SIZE is not set" },
+        { "WORLD_SIZE=2", "WORLD_SIZE=2 is set and RANK is not" },
+        { "RANK=0 WORLD_SIZE=2", "MASTER_ADDR is not" },
+        { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h", "MASTER_PORT is not set" },
+        { "RANK=2 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "RANK=2" },
+        { "RANK=-1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "RANK=-1" },
+        { "RANK=1x WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "RANK=1x" },
+        { "RANK=0 WORLD_SIZE=0 MASTER_ADDR=h MASTER_PORT=1", "WORLD_SIZE=0" },
+        { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=0", "MASTER_PORT=0" },
+        { "RANK=0 WORLD_SIZE=2 LOCAL_RANK=2 MASTER_ADDR=h MASTER_PORT=1",
+          "LOCAL_RANK=2" },
+        { "RANK=0 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=h "
+          "MASTER_PORT=1",
+          "LOCAL_WORLD_SIZE=1" },
+        { "TORCHELASTIC_RUN_ID=x RANK=0 WORLD_SIZE=2 MASTER_ADDR=h "
+          "MASTER_PORT=1",
+          "LOCAL_RANK is not set" },
+        { "FLAUNCH_LAUNCHER=lsf", "unknown launcher lsf" },
+        { "FLAUNCH_LAUNCHER=torchrun", "torchrun was asked for" },
+    };
+    struct flaunch_error error;
+    struct detected detected;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(detect(env_find, (void *)(uintptr_t)rows[i].env, NULL,
+                                &detected, &error),
+                         -EINVAL);
+        if (strstr(error.text, rows[i].words) == NULL) {
+            fail_msg("%s: %s", rows[i].env, error.text);
+        }
+    }
+}
+
+static void devices_are_chosen_without_modulo(void **state)
+{
+    static const struct {
+        struct device_request request;
+        int rc;
+        int device;
+    } rows[] = {
+        { { .n_gpus = 0, .wanted = -1 }, 0, DEVICE_CPU },
+        { { .n_gpus = 1, .wanted = -1, .local_rank = 3 }, 0, 0 },
+        { { .n_gpus = 4, .wanted = -1, .local_rank = 3 }, 0, 3 },
+        { { .n_gpus = 2, .wanted = -1, .local_rank = 2 }, -ENODEV, 0 },
+        { { .n_gpus = 4, .wanted = 2, .local_rank = 0 }, 0, 2 },
+        { { .n_gpus = 4, .wanted = 4, .local_rank = 0 }, -ENODEV, 0 },
+        { { .n_gpus = 0, .wanted = 0 }, -ENODEV, 0 },
+        { { .n_gpus = 4,
+            .wanted = -1,
+            .local_rank = 3,
+            .no_set_device_rank = true },
+          0,
+          0 },
+    };
+    struct flaunch_error error;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int device = -7;
+
+        assert_int_equal(device_choose(&rows[i].request, &device, &error),
+                         rows[i].rc);
+        if (rows[i].rc == 0) {
+            assert_int_equal(device, rows[i].device);
+        }
+    }
+}
+
+#define WORLD 4
+
+static void seats_fill(struct checkin_record *seats)
+{
+    uint32_t i;
+
+    memset(seats, 0, WORLD * sizeof(*seats));
+    for (i = 0; i < WORLD; i++) {
+        seats[i] = (struct checkin_record){ .token = "t",
+                                            .nonce = "n",
+                                            .rank = i,
+                                            .world_size = WORLD,
+                                            .local_rank = i,
+                                            .pid = 10 + i,
+                                            .host = "host",
+                                            .machine = "m",
+                                            .backend = "gloo" };
+    }
+}
+
+static void records_go_round_and_broken_ones_are_refused(void **state)
+{
+    struct checkin_record record = { .token = "0123456789abcdef",
+                                     .nonce = "fedcba9876543210",
+                                     .rank = 3,
+                                     .world_size = 4,
+                                     .local_rank = 1,
+                                     .local_rank_assumed = true,
+                                     .pid = 99,
+                                     .nccl_version = 22809,
+                                     .host = "node7",
+                                     .machine = "boot",
+                                     .gpu = "0000:01:00.0",
+                                     .backend = "nccl",
+                                     .error = "no driver" };
+    struct checkin_record read;
+    struct buf out = { 0 };
+    size_t i;
+
+    (void)state;
+    assert_int_equal(checkin_record_encode(&out, &record), 0);
+    assert_int_equal(checkin_record_decode(out.data, out.len, &read), 0);
+    assert_memory_equal(&record, &read, sizeof(read));
+    for (i = 0; i < out.len; i++) {
+        assert_int_equal(checkin_record_decode(out.data, i, &read), -EPROTO);
+    }
+    assert_int_equal(buf_append_u8(&out, 0), 0);
+    assert_int_equal(checkin_record_decode(out.data, out.len, &read), -EPROTO);
+    out.len = 24;
+    assert_int_equal(buf_append_u32(&out, TOKEN_LEN + 1), 0); /* too long */
+    for (i = 0; i < 200; i++) {
+        assert_int_equal(buf_append_u8(&out, 'x'), 0);
+    }
+    assert_int_equal(checkin_record_decode(out.data, out.len, &read), -EPROTO);
+    buf_destroy(&out);
+}
+
+static void verdict_is(struct checkin_record *seats, double waited_s,
+                       bool judged, const char *words)
+{
+    char text[VERDICT_MAX];
+
+    assert_int_equal(checkin_judge(seats, WORLD, waited_s, text), judged);
+    if (words[0] == '\0') {
+        assert_string_equal(text, "");
+    } else if (strstr(text, words) == NULL) {
+        fail_msg("wanted: %s\ngot: %s", words, text);
+    }
+}
+
+static void a_whole_job_is_well(void **state)
+{
+    struct checkin_record seats[WORLD];
+
+    (void)state;
+    seats_fill(seats);
+    verdict_is(seats, 0, true, "");
+}
+
+static void missing_ranks_are_named_when_the_time_is_up(void **state)
+{
+    struct checkin_record seats[WORLD];
+
+    (void)state;
+    seats_fill(seats);
+    seats[1].token[0] = '\0';
+    seats[3].token[0] = '\0';
+    verdict_is(seats, 0, false, "");
+    verdict_is(seats, 12.5, true,
+               "ranks 1, 3 of 4 did not come within 12.5 s; here are rank 0 on "
+               "host, rank 2 on host");
+    seats[1].token[0] = 't';
+    verdict_is(seats, 1, true, "rank 3 of 4 did not come within 1.0 s");
+}
+
+static void an_error_of_one_rank_is_everybodys_at_once(void **state)
+{
+    struct checkin_record seats[WORLD];
+
+    (void)state;
+    seats_fill(seats);
+    seats[3].token[0] = '\0';
+    (void)snprintf(seats[2].error, sizeof(seats[2].error), "no driver");
+    verdict_is(seats, 0, true, "rank 2 on host: no driver");
+}
+
+static void what_does_not_fit_together_is_named(void **state)
+{
+    struct checkin_record seats[WORLD];
+
+    (void)state;
+    seats_fill(seats);
+    seats[1].world_size = 8;
+    verdict_is(seats, 0, true, "rank 1 on host has WORLD_SIZE 8 and rank 0");
+
+    seats_fill(seats);
+    (void)snprintf(seats[3].backend, sizeof(seats[3].backend), "none");
+    verdict_is(seats, 0, true, "rank 0 asks for the backend gloo and rank 3");
+
+    seats_fill(seats);
+    seats[2].nccl_version = 22809;
+    verdict_is(seats, 0, true, "NCCL version");
+
+    seats_fill(seats);
+    (void)snprintf(seats[0].gpu, sizeof(seats[0].gpu), "0000:01:00.0");
+    (void)snprintf(seats[1].gpu, sizeof(seats[1].gpu), "0000:01:00.0");
+    verdict_is(seats, 0, true,
+               "ranks 0 and 1 on host both use the GPU 0000:01:00.0");
+    (void)snprintf(seats[1].machine, sizeof(seats[1].machine), "other");
+    verdict_is(seats, 0, true, ""); /* another machine's GPU */
+
+    seats_fill(seats);
+    seats[0].local_rank_assumed = seats[3].local_rank_assumed = true;
+    verdict_is(seats, 0, true, "LOCAL_RANK is not set");
+    (void)snprintf(seats[3].host, sizeof(seats[3].host), "other");
+    verdict_is(seats, 0, true, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launchers_are_told_apart),
+        cmocka_unit_test(half_records_and_contradictions_are_errors),
+        cmocka_unit_test(devices_are_chosen_without_modulo),
+        cmocka_unit_test(records_go_round_and_broken_ones_are_refused),
+        cmocka_unit_test(a_whole_job_is_well),
+        cmocka_unit_test(missing_ranks_are_named_when_the_time_is_up),
+        cmocka_unit_test(an_error_of_one_rank_is_everybodys_at_once),
+        cmocka_unit_test(what_does_not_fit_together_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
