@@ -83,7 +83,7 @@ def run_module(tally, path, name, wanted):
         full = '%s: %s' % (name, key[5:])
         if not key.startswith('test_') or not callable(test):
             continue
-        if wanted and not any(w in name or w in full for w in wanted):
+        if wanted and not any(w in full for w in wanted):
             continue
         start = time.monotonic()
         signal.signal(signal.SIGALRM, too_long)
@@ -126,9 +126,6 @@ def main():
     for kind in ('e2e', 'interop'):
         for path in sorted(glob.glob('tests/%s/test_*.py' % kind)):
             name = '%s/%s' % (kind, os.path.basename(path)[:-3])
-            if args.names and not any(w.split(':')[0] in name or name in w
-                                      for w in args.names):
-                continue
             run_module(tally, path, name, args.names)
 
     print('%d passed, %d failed, %d skipped'

@@ -16,7 +16,7 @@
 /* How long rank 0 waits for one slot before it looks at all open ones. */
 #define LOOK_MS 200
 /* How long rank 0 goes on answering after a bad verdict. */
-#define LINGER_MS 3000
+#define LINGER_MS 5000
 /* Rank 0 judges this much before its deadline, at most a tenth of it. */
 #define MARGIN_MS 2000
 #define SLOTS_MAX 1000000
