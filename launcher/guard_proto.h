@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GUARD_PACKET_MAX (32U * 1024) /* bytes of one packet */
+#define GUARD_PACKET_MAX ((size_t)32 * 1024) /* bytes of one packet */
 #define GUARD_WORKERS_MAX 65536U
-#define GUARD_PLAN_MAX (512U * 1024 * 1024)
+#define GUARD_PLAN_MAX ((size_t)512 * 1024 * 1024)
 
 enum guard_msg_type {
     /* agent to guard */

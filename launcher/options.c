@@ -13,32 +13,39 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_NPROC_PER_NODE] = { "nproc-per-node", 0, OPTION_VALUE,
                              "N|auto|cpu|gpu", "1",
                              "workers to start; auto: one per GPU, else per "
-                             "CPU" },
+                             "CPU",
+                             NULL, NULL },
     [OPT_MASTER_PORT] = { "master-port", 0, OPTION_VALUE, "PORT", "0",
-                          "port of the store; 0: a free one" },
+                          "port of the store; 0: a free one", NULL, NULL },
     [OPT_MODULE] = { "module", 'm', OPTION_FLAG, NULL, NULL,
-                     "PROGRAM is a Python module, run with python -m" },
+                     "PROGRAM is a Python module, run with python -m", NULL,
+                     NULL },
     [OPT_NO_PYTHON] = { "no-python", 0, OPTION_FLAG, NULL, NULL,
-                        "execute PROGRAM as it is, even if it ends in .py" },
+                        "execute PROGRAM as it is, even if it ends in .py",
+                        NULL, NULL },
     [OPT_ROLE] = { "role", 0, OPTION_VALUE, "NAME", "default",
-                   "ROLE_NAME of the workers" },
+                   "ROLE_NAME of the workers", NULL, NULL },
     [OPT_RDZV_ID] = { "rdzv-id", 0, OPTION_VALUE, "ID", "none",
-                      "name of the job: TORCHELASTIC_RUN_ID" },
+                      "name of the job: TORCHELASTIC_RUN_ID", NULL, NULL },
     [OPT_SHUTDOWN_TIMEOUT] = { "shutdown-timeout", 0, OPTION_VALUE, "SECONDS",
-                               "30",
-                               "time between a stop and SIGKILL; 0: none" },
+                               "30", "time between a stop and SIGKILL; 0: none",
+                               NULL, NULL },
     [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
                        "leave variables of outer launchers in the workers' "
-                       "environment" },
+                       "environment",
+                       NULL, NULL },
     [OPT_STANDALONE] = { "standalone", 0, OPTION_FLAG, NULL, NULL,
-                         "one node; flaunch does this anyway" },
+                         "one node; flaunch does this anyway", NULL, NULL },
     [OPT_DRY_RUN] = { "dry-run", 0, OPTION_FLAG, NULL, NULL,
-                      "print what would be started, and start nothing" },
+                      "print what would be started, and start nothing", NULL,
+                      NULL },
     [OPT_EXPLAIN] = { "explain", 0, OPTION_FLAG, NULL, NULL,
-                      "print where each value came from, and start nothing" },
-    [OPT_HELP] = { "help", 'h', OPTION_FLAG, NULL, NULL, "print this" },
+                      "print where each value came from, and start nothing",
+                      NULL, NULL },
+    [OPT_HELP] = { "help", 'h', OPTION_FLAG, NULL, NULL, "print this", NULL,
+                   NULL },
     [OPT_VERSION] = { "version", 0, OPTION_FLAG, NULL, NULL,
-                      "print the version" },
+                      "print the version", NULL, NULL },
     [OPT_NNODES] = { "nnodes", 0, OPTION_VALUE, "N", "1", "nodes of the job",
                      "1 1:1", ONE_NODE },
     [OPT_NODE_RANK] = { "node-rank", 0, OPTION_VALUE, "RANK", "0",
@@ -72,7 +79,7 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
                                  NULL, "ranks to show", "", NO_LOGS },
     [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
-                  "workers get our descriptors; they do anyway" },
+                  "workers get our descriptors; they do anyway", NULL, NULL },
 };
 
 /* Both spellings of each name, for getopt_long. */
@@ -91,8 +98,11 @@ static void spell(const char *name, char from, char to, char *out)
 {
     size_t i;
 
-    for (i = 0; name[i] != '\0' && i < NAME_MAX_LEN - 1; i++) {
-        out[i] = name[i] == from ? to : name[i];
+    for (i = 0; i < NAME_MAX_LEN - 1 && name[i] != '\0'; i++) {
+        out[i] = name[i];
+        if (out[i] == from) {
+            out[i] = to;
+        }
     }
     out[i] = '\0';
 }
@@ -103,7 +113,6 @@ static void tables_fill(struct getopt_tables *tables)
     size_t n = 0;
     int id;
 
-    memset(tables, 0, sizeof(*tables));
     *letter++ = '+'; /* stop at the program */
     *letter++ = ':'; /* tell a missing value from an unknown option */
     for (id = 0; id < N_OPTIONS; id++) {
@@ -196,7 +205,7 @@ static int refuse(const char *argument, int letter, bool no_value,
 static int parse_arguments(int argc, char **argv, struct options *options,
                            struct err *err)
 {
-    struct getopt_tables tables;
+    struct getopt_tables tables = { 0 };
     int found;
 
     tables_fill(&tables);
@@ -236,7 +245,11 @@ static void env_name(const char *prefix, enum option_id id, char *out,
 
     (void)snprintf(out, size, "%s%s", prefix, option_table[id].name);
     for (i = start; out[i] != '\0'; i++) {
-        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+        if (out[i] == '-') {
+            out[i] = '_';
+        } else {
+            out[i] = (char)toupper((unsigned char)out[i]);
+        }
     }
 }
 

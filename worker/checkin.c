@@ -329,43 +329,56 @@ static int host_answer_all(struct host *host, uint64_t deadline_ms,
     return rc;
 }
 
+/* Publish the nonce, collect, judge, answer: 0 where all is well. */
+static int host_run(struct host *host, uint64_t deadline_ms,
+                    struct flaunch_error *error)
+{
+    uint64_t margin_ms = (deadline_ms - host->started_ms) / 10;
+    int rc;
+
+    margin_ms = margin_ms < MARGIN_MS ? margin_ms : MARGIN_MS;
+    rc = set_text(host->client, KEY_PREFIX "nonce", host->self->nonce,
+                  deadline_ms, error);
+    if (rc == 0) {
+        rc = host_collect(host, deadline_ms - margin_ms, deadline_ms, error);
+    }
+    if (rc == 0) {
+        rc = host_answer_all(host, deadline_ms, error);
+    }
+    if (rc == 0 && host->verdict[0] != '\0') {
+        (void)host_linger(host, deadline_ms, NULL);
+        rc = fail_set(error, FLAUNCH_CHECKIN, -EHOSTDOWN, "%s", host->verdict);
+    }
+    return rc;
+}
+
 static int run_rank_0(struct store_client *client, struct checkin_record *self,
                       uint64_t deadline_ms, uint32_t *n_told_out,
                       struct flaunch_error *error)
 {
+    struct checkin_record *seats = calloc(self->world_size, sizeof(*seats));
+    bool *rank_told = calloc(self->world_size, sizeof(*rank_told));
     struct host host = { .client = client,
                          .self = self,
+                         .seats = seats,
+                         .rank_told = rank_told,
                          .first_open = 1,
                          .started_ms = clock_ms() };
-    uint64_t margin_ms = (deadline_ms - host.started_ms) / 10;
-    int rc;
+    int rc = -ENOMEM;
 
+    if (seats == NULL || rank_told == NULL) {
+        (void)fail_set(error, FLAUNCH_SYSTEM, rc, "out of memory");
+        goto out;
+    }
     checkin_token(self->nonce);
     checkin_token(self->token);
-    host.seats = calloc(self->world_size, sizeof(*host.seats));
-    host.rank_told = calloc(self->world_size, sizeof(*host.rank_told));
-    if (host.seats == NULL || host.rank_told == NULL) {
-        free(host.rank_told);
-        free(host.seats);
-        return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
-    }
-    host.seats[0] = *self;
-    margin_ms = margin_ms < MARGIN_MS ? margin_ms : MARGIN_MS;
-    rc = set_text(client, KEY_PREFIX "nonce", self->nonce, deadline_ms, error);
-    if (rc == 0) {
-        rc = host_collect(&host, deadline_ms - margin_ms, deadline_ms, error);
-    }
-    if (rc == 0) {
-        rc = host_answer_all(&host, deadline_ms, error);
-    }
-    if (rc == 0 && host.verdict[0] != '\0') {
-        (void)host_linger(&host, deadline_ms, NULL);
-        rc = fail_set(error, FLAUNCH_CHECKIN, -EHOSTDOWN, "%s", host.verdict);
-    }
+    seats[0] = *self;
+    rc = host_run(&host, deadline_ms, error);
     *n_told_out = host.n_told;
-    free(host.rank_told);
+out:
     free(host.slot_read);
-    free(host.seats);
+    free(rank_told);
+    free(seats);
     return rc;
 }
 

@@ -116,7 +116,7 @@ static int read_master(const struct reading *reading)
 {
     const char *host = reading->env(ENV_MASTER_ADDR, reading->arg);
     struct detected *out = reading->out;
-    int port;
+    int port = 0;
     int rc;
 
     if (host == NULL || host[0] == '\0') {

@@ -23,7 +23,7 @@
 /* A reply after CANCEL_WAIT, which a store sends at once. */
 #define CANCEL_MS 5000
 /* Longer values than a store of ours would send are refused. */
-#define REPLY_MAX (64U * 1024 * 1024)
+#define REPLY_MAX ((size_t)64 * 1024 * 1024)
 
 static int lost(struct store_client *client, int rc, const char *doing,
                 const char *key, struct err *err)
