@@ -17,7 +17,7 @@
 #define LOOK_MS 200
 /* How long rank 0 goes on answering after a bad verdict. */
 #define LINGER_MS 5000
-/* Rank 0 judges this much before its deadline, at most a tenth of it. */
+/* Rank 0 judges this much before its deadline, at most a quarter of it. */
 #define MARGIN_MS 2000
 #define SLOTS_MAX 1000000
 
@@ -333,7 +333,7 @@ static int host_answer_all(struct host *host, uint64_t deadline_ms,
 static int host_run(struct host *host, uint64_t deadline_ms,
                     struct flaunch_error *error)
 {
-    uint64_t margin_ms = (deadline_ms - host->started_ms) / 10;
+    uint64_t margin_ms = (deadline_ms - host->started_ms) / 4;
     int rc;
 
     margin_ms = margin_ms < MARGIN_MS ? margin_ms : MARGIN_MS;

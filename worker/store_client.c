@@ -110,6 +110,22 @@ static int receive_all(int fd, void *data, size_t len, uint64_t deadline_ms)
     return 0;
 }
 
+/*
+ * Connecting to a port of this host on which nobody listens, the kernel may
+ * pick that very port for our end; TCP then connects the socket to itself.
+ */
+static bool is_connected_to_itself(int fd)
+{
+    struct sockaddr_storage own = { 0 };
+    struct sockaddr_storage peer = { 0 };
+    socklen_t own_len = sizeof(own);
+    socklen_t peer_len = sizeof(peer);
+
+    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0 &&
+           own_len == peer_len && memcmp(&own, &peer, own_len) == 0;
+}
+
 /* One connect to one address: the socket, or a negative errno. */
 static int connect_one(const struct addrinfo *address, uint64_t deadline_ms)
 {
@@ -133,6 +149,9 @@ static int connect_one(const struct addrinfo *address, uint64_t deadline_ms)
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0) {
             rc = -error;
         }
+    }
+    if (rc == 0 && is_connected_to_itself(fd)) {
+        rc = -ECONNREFUSED;
     }
     if (rc < 0) {
         (void)close(fd);

@@ -226,11 +226,12 @@ def test_closed_descriptors_count_as_dev_null():
 
 def test_earlier_children_are_not_touched():
     token = 't%d' % time.monotonic_ns()
-    p = subprocess.run(
-        ['sh', '-c', 'sleep 0.5 & exec "$0" --nproc_per_node=2 true', FLAUNCH],
-        env=clean_env(token=token), timeout=LONG)
-    assert p.returncode == 0
-    assert any('sleep' in name for _, name in left_behind(token))
+    p = popen(['sh', '-c', 'sleep 100 </dev/null >/dev/null 2>&1 & echo $!; '
+               'exec "$0" --nproc_per_node=2 true', FLAUNCH], token=token)
+    r = finish(p)
+    assert r.code == 0, r
+    assert [pid for pid, _ in left_behind(token)] == [int(r.out)], r
+    os.kill(int(r.out), signal.SIGKILL)
     assert_nothing_left(token)
 
 
@@ -454,4 +455,25 @@ def test_as_process_1_of_a_container():
         stderr=subprocess.PIPE, env=clean_env(token=token), timeout=LONG)
     assert p.returncode == 0, p
     assert sorted(p.stdout.split()) == [b'0', b'1'], p
+    assert_nothing_left(token)
+
+
+def test_an_old_kernel_without_close_range_and_memfd_will_do():
+    token = 't%d' % time.monotonic_ns()
+    extra = os.open('/dev/null', os.O_RDONLY)
+    os.set_inheritable(extra, True)
+    r = finish(popen([prog('old_kernel'), FLAUNCH, '--nproc_per_node=2', 'sh',
+                      '-c', 'test -e /proc/$$/fd/%d; echo $RANK $?' % extra],
+                     token=token, pass_fds=[extra]))
+    os.close(extra)
+    assert r.code == 0, r
+    assert sorted(lines(r.out)) == ['0 1', '1 1'], r
+    assert_nothing_left(token)
+    token = 't%d' % time.monotonic_ns()
+    p = popen([prog('old_kernel'), FLAUNCH, '--nproc_per_node=2', 'sh', '-c',
+               'trap "" TERM; setsid sleep 100 & sleep 100'], token=token)
+    wait_until(lambda: sum('sleep' in n for _, n in left_behind(token)) >= 4,
+               'all four')
+    p.kill()
+    p.communicate()
     assert_nothing_left(token)

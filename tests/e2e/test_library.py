@@ -72,7 +72,7 @@ def test_the_plain_environment_needs_no_launcher():
 
 
 def test_a_missing_rank_is_named_by_all_in_time():
-    results = by_hand(4, 'timeout_ms=2000', ranks=[0, 1, 3])
+    results = by_hand(4, 'timeout_ms=4000', ranks=[0, 1, 3])
     for r in results:
         assert r.code == 1, results
         assert re.match(r'error 5: rank 2 of 4 did not come within \d+\.\d s; '
@@ -112,7 +112,7 @@ def test_half_an_environment_is_an_error():
 
 
 def test_a_rank_that_leaves_ends_the_job_with_its_name():
-    r = flaunch('--nproc_per_node=3', prog('init'), 'skip=1', 'timeout_ms=1500')
+    r = flaunch('--nproc_per_node=3', prog('init'), 'skip=1', 'timeout_ms=4000')
     assert r.code == 1, r
     assert 'rank 1 of 3 did not come within' in r.out, r
 
@@ -214,3 +214,25 @@ def test_a_missing_shim_is_told_by_all():
         assert r.code == 1, r
         assert r.err.count('the gloo backend cannot be used') >= 1, r
         assert 'libgloo-dev' in r.err, r
+
+
+def test_a_client_that_reaches_itself_has_not_reached_the_store():
+    """With one port to choose from, TCP connects a client of it to itself."""
+    script = '''
+import fcntl, os, socket, struct, sys
+s = socket.socket()
+fcntl.ioctl(s, 0x8914, struct.pack("16sh22x", b"lo", 1))  # SIOCSIFFLAGS: up
+s.close()
+with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as f:
+    f.write("50000 50000")
+os.execv(sys.argv[1], sys.argv[1:])
+'''
+    inside = ['unshare', '--user', '--map-root-user', '--net', 'python3', '-c',
+              script]
+    probe = program(*inside, '/bin/true')
+    if probe.code != 0:
+        raise Skip('not as this user: no namespaces here')
+    r = program(*inside, prog('init'), 'timeout_ms=1000', env={
+        'RANK': '1', 'WORLD_SIZE': '2', 'LOCAL_RANK': '1',
+        'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': '50000'})
+    assert r.code == 1 and 'Connection refused' in r.out, r

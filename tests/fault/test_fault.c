@@ -21,29 +21,40 @@
 #include <unistd.h>
 
 #define ROUNDS_MAX 2000
-/* A client whose connection was cut by a fault has this long to see it. */
-#define LIMIT_MS 1000
+#define SHORT_MS 1000
+#define LONG_MS 60000
 
-/* Run scenario with every call failing in turn until one run has no fault. */
-static void every_fault(void (*scenario)(void))
+static uint64_t limit_ms;
+
+/*
+ * Run scenario with every call failing in turn until one run has no fault;
+ * that one must succeed. A client that a fault cut off gives up soon; a run
+ * that was only slow is tried again with all the time it needs.
+ */
+static void every_fault(bool (*scenario)(void))
 {
     long n;
 
     for (n = 1; n < ROUNDS_MAX; n++) {
+        bool well;
+
+        limit_ms = SHORT_MS;
         wrap_start(n);
-        scenario();
+        well = scenario();
         (void)wrap_stop();
         if (!wrap_failed()) {
+            limit_ms = LONG_MS;
+            assert_true(well || scenario());
             return;
         }
     }
     fail_msg("still failing after %d rounds", ROUNDS_MAX);
 }
 
-static void store_scenario(void)
+static bool store_scenario(void)
 {
     static const uint8_t data[100];
-    uint64_t deadline_ms = clock_deadline(LIMIT_MS);
+    uint64_t deadline_ms = clock_deadline(limit_ms);
     struct store_client client = { .fd = -1 };
     struct store_host *host = NULL;
     struct buf value = { 0 };
@@ -55,9 +66,8 @@ static void store_scenario(void)
     assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
     rc = store_host_start(fd, &host, NULL);
     if (rc < 0) {
-        assert_true(wrap_failed());
         assert_null(host);
-        return;
+        return false;
     }
     rc = store_client_connect(&client, "127.0.0.1", port, deadline_ms, NULL);
     if (rc == 0) {
@@ -72,14 +82,11 @@ static void store_scenario(void)
         assert_int_equal(value.len, sizeof(data));
         rc = store_client_add(&client, "n", 2, deadline_ms, &sum, NULL);
     }
-    if (rc == 0) {
-        assert_int_equal(sum, 2);
-    } else {
-        assert_true(wrap_failed());
-    }
+    assert_true(rc < 0 || sum == 2);
     store_client_close(&client);
     buf_destroy(&value);
     store_host_stop(host);
+    return rc == 0;
 }
 
 static void a_store_outlives_every_fault(void **state)
@@ -99,7 +106,7 @@ static void no_message(const struct guard_msg *msg, void *arg)
     (void)arg;
 }
 
-static void link_scenario(void)
+static bool link_scenario(void)
 {
     static const struct guard_link_events events = { no_message, nothing,
                                                      nothing };
@@ -112,8 +119,7 @@ static void link_scenario(void)
 
     rc = uv_loop_init(&loop);
     if (rc < 0) {
-        assert_true(wrap_failed());
-        return;
+        return false;
     }
     assert_int_equal(guard_pair_open(&agent_fd, &guard_fd), 0);
     rc = guard_link_start(&link, &loop, agent_fd, &events, NULL);
@@ -122,11 +128,11 @@ static void link_scenario(void)
         guard_link_stop(&link);
         guard_link_stop(&link);
     }
-    assert_true(rc == 0 || wrap_failed());
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     (void)close(agent_fd);
     (void)close(guard_fd);
+    return rc == 0;
 }
 
 static void a_guard_link_outlives_every_fault(void **state)
@@ -141,7 +147,7 @@ static void no_signal(int signo, void *arg)
     (void)arg;
 }
 
-static void signals_scenario(void)
+static bool signals_scenario(void)
 {
     static struct signals signals;
     struct inherited inherited = { 0 };
@@ -150,15 +156,14 @@ static void signals_scenario(void)
 
     rc = uv_loop_init(&loop);
     if (rc < 0) {
-        assert_true(wrap_failed());
-        return;
+        return false;
     }
     rc = signals_start(&signals, &loop, &inherited, no_signal, nothing, NULL);
-    assert_true(rc == 0 || wrap_failed());
     signals_stop(&signals);
     signals_stop(&signals);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
+    return rc == 0;
 }
 
 static void signals_outlive_every_fault(void **state)
@@ -167,7 +172,7 @@ static void signals_outlive_every_fault(void **state)
     every_fault(signals_scenario);
 }
 
-static void plan_scenario(void)
+static bool plan_scenario(void)
 {
     static char a[] = "A=1";
     char *outer[] = { a, NULL };
@@ -198,11 +203,11 @@ static void plan_scenario(void)
     if (rc == 0) {
         assert_string_equal(read.base_env[0], "A=1");
     }
-    assert_true(rc == 0 || wrap_failed());
     guard_plan_destroy(&read);
     env_list_destroy(&shared);
     env_list_destroy(&own);
     buf_destroy(&bytes);
+    return rc == 0;
 }
 
 static void a_plan_outlives_every_fault(void **state)

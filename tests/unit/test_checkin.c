@@ -177,10 +177,10 @@ static void a_missing_rank_is_named_to_all_in_time(void **state)
 
     for (i = 0; i < 3; i++) {
         members[i] = member_of(*state, (uint32_t)i, 4);
-        members[i].timeout_ms = 1500;
+        members[i].timeout_ms = 4000;
     }
     run_all(members, 3);
-    assert_true(clock_ms() - started_ms < 15000);
+    assert_true(clock_ms() - started_ms < 40000);
     for (i = 0; i < 3; i++) {
         assert_int_equal(members[i].rc, -EHOSTDOWN);
         assert_non_null(
