@@ -111,7 +111,6 @@ static void stop_signal_came(struct agent *agent, int signo)
     double grace_s = (double)agent->setup->config->shutdown_ms / 1000;
     char name[32];
 
-    (void)exit_status_signal_name(signo, name, sizeof(name));
     if (++agent->n_stop_signals == 1) {
         agent->stop_signal = agent->state == AGENT_RUNNING ? signo : 0;
         log_line(LOG_INFO,
@@ -186,7 +185,7 @@ static void on_message(const struct guard_msg *msg, void *arg)
         on_left(agent, msg);
         break;
     default:
-        if (worker_group_take(&agent->group, msg) == GROUP_FIRST_FAILURE) {
+        if (worker_group_take(&agent->group, msg)) {
             agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
         }
         break;

@@ -11,7 +11,6 @@ struct outcome {
     const struct worker_group *group;
     const char *program; /* for a failed exec */
     int stop_signal;     /* the first that stopped us; 0: none */
-    bool killed;         /* we had to send SIGKILL, or were told to */
     int own_failure;     /* EXIT_FLAUNCH when flaunch itself failed, else 0 */
 };
 

@@ -138,11 +138,14 @@ static void guard_wait(struct guard *guard, int timeout_ms)
     }
 }
 
-static void guard_flush(struct guard *guard)
+/* Send what there is; false where that shows that the agent is gone. */
+static bool guard_flush(struct guard *guard)
 {
     if (!guard->agent_gone && guard_pair_flush(guard->fd, &guard->out) < 0) {
         agent_is_gone(guard);
+        return false;
     }
+    return true;
 }
 
 /* Name what survived SIGKILL, to the agent or, without one, on stderr. */
@@ -200,8 +203,9 @@ static void guard_loop(struct guard *guard)
             tell_end(guard);
             return;
         }
-        guard_flush(guard);
-        guard_wait(guard, timeout_ms);
+        if (guard_flush(guard)) {
+            guard_wait(guard, timeout_ms);
+        }
     }
 }
 

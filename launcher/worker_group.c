@@ -16,28 +16,26 @@ void worker_group_destroy(struct worker_group *group)
     *group = (struct worker_group){ .first_failure = WORKER_NONE };
 }
 
-static enum worker_group_news worker_done(struct worker_group *group,
-                                          uint32_t rank, bool failed)
+static bool worker_done(struct worker_group *group, uint32_t rank, bool failed)
 {
     group->n_done++;
     if (failed && group->first_failure == WORKER_NONE &&
         !group->workers[rank].stopped_by_us) {
         group->first_failure = rank;
-        return GROUP_FIRST_FAILURE;
+        return true;
     }
-    return group->n_done == group->n ? GROUP_ALL_DONE : GROUP_SAME;
+    return false;
 }
 
-static enum worker_group_news worker_exited(struct worker_group *group,
-                                            struct worker *worker,
-                                            const struct guard_msg *msg)
+static bool worker_exited(struct worker_group *group, struct worker *worker,
+                          const struct guard_msg *msg)
 {
     if (worker->state == WORKER_FAILED) {
         worker->ended_ns = msg->at_ns;
-        return GROUP_SAME; /* the child that could not exec has ended */
+        return false; /* the child that could not exec has ended */
     }
     if (worker->state != WORKER_RUNNING) {
-        return GROUP_SAME;
+        return false;
     }
     worker->state = WORKER_EXITED;
     worker->wait_status = (int)msg->status;
@@ -47,14 +45,13 @@ static enum worker_group_news worker_exited(struct worker_group *group,
     return worker_done(group, msg->worker, msg->status != 0);
 }
 
-static enum worker_group_news worker_failed(struct worker_group *group,
-                                            struct worker *worker,
-                                            const struct guard_msg *msg)
+static bool worker_failed(struct worker_group *group, struct worker *worker,
+                          const struct guard_msg *msg)
 {
     if (worker->state == WORKER_RUNNING) {
         group->n_running--;
     } else if (worker->state != WORKER_WAITING) {
-        return GROUP_SAME;
+        return false;
     }
     worker->state = WORKER_FAILED;
     worker->step = msg->step;
@@ -62,13 +59,12 @@ static enum worker_group_news worker_failed(struct worker_group *group,
     return worker_done(group, msg->worker, true);
 }
 
-enum worker_group_news worker_group_take(struct worker_group *group,
-                                         const struct guard_msg *msg)
+bool worker_group_take(struct worker_group *group, const struct guard_msg *msg)
 {
     struct worker *worker;
 
     if (msg->worker >= group->n) {
-        return GROUP_SAME;
+        return false;
     }
     worker = &group->workers[msg->worker];
     switch (msg->type) {
@@ -77,13 +73,13 @@ enum worker_group_news worker_group_take(struct worker_group *group,
         worker->pid = msg->pid;
         worker->started_ns = msg->at_ns;
         group->n_running++;
-        return GROUP_SAME;
+        return false;
     case GUARD_EXITED:
         return worker_exited(group, worker, msg);
     case GUARD_FAILED:
         return worker_failed(group, worker, msg);
     default:
-        return GROUP_SAME;
+        return false;
     }
 }
 

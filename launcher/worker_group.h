@@ -39,22 +39,15 @@ struct worker_group {
     uint32_t first_failure; /* WORKER_NONE: none yet */
 };
 
-enum worker_group_news {
-    GROUP_SAME,
-    GROUP_FIRST_FAILURE, /* stop the others */
-    GROUP_ALL_DONE,
-};
-
 /* 0 or -ENOMEM. */
 int worker_group_init(struct worker_group *group, uint32_t n);
 
 /*
- * Take in SPAWNED, FAILED or EXITED and say what it changes. A worker that
- * ends badly after worker_group_stopped is no failure of its own, unless it
- * is the first and none of our signals could have caused it.
+ * Take in SPAWNED, FAILED or EXITED. Returns true for the first failure: stop
+ * the others then. A worker that ends badly after worker_group_stopped is no
+ * failure of its own.
  */
-enum worker_group_news worker_group_take(struct worker_group *group,
-                                         const struct guard_msg *msg);
+bool worker_group_take(struct worker_group *group, const struct guard_msg *msg);
 
 /* The group is being stopped: whoever runs now is stopped by us. */
 void worker_group_stopped(struct worker_group *group);

@@ -78,7 +78,7 @@ def run_module(tally, path, name, wanted):
     spec = importlib.util.spec_from_file_location(name.replace('/', '_'), path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    from harness import Skip
+    from harness import Skip, end_all
     for key, test in list(vars(module).items()):
         full = '%s: %s' % (name, key[5:])
         if not key.startswith('test_') or not callable(test):
@@ -98,6 +98,7 @@ def run_module(tally, path, name, wanted):
             tally.fail(full, traceback.format_exc())
         finally:
             signal.alarm(0)
+            end_all()
 
 
 def main():
@@ -107,6 +108,12 @@ def main():
     parser.add_argument('names', nargs='*')
     args = parser.parse_args()
     os.chdir(ROOT)
+    # Whoever started us may have ignored signals (a script's background job
+    # does): our children must find none ignored or blocked.
+    for signo in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
+                  signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD):
+        signal.signal(signo, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     build = os.path.abspath(args.build)
     os.environ['FLAUNCH_TEST_BUILD'] = build
     tally = Tally(args.strict)

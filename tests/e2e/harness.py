@@ -21,6 +21,9 @@ ASAN = os.path.basename(BUILD) == 'asan'
 LONG = 120
 
 
+started = []
+
+
 class Skip(Exception):
     """Raised with a reason: something that a machine may lack is not here."""
 
@@ -86,7 +89,18 @@ def popen(argv, env=None, token=None, **kwargs):
     kwargs.setdefault('stdin', subprocess.DEVNULL)
     kwargs.setdefault('stdout', subprocess.PIPE)
     kwargs.setdefault('stderr', subprocess.PIPE)
-    return subprocess.Popen(argv, env=clean_env(env, token), **kwargs)
+    process = subprocess.Popen(argv, env=clean_env(env, token), **kwargs)
+    started.append(process)
+    return process
+
+
+def end_all():
+    """After a test that failed half-way: end what it started, by pid."""
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    started.clear()
 
 
 def start(args, **kwargs):

@@ -2,6 +2,7 @@
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -45,7 +46,8 @@ def test_nothing_is_left_when_flaunch_is_killed_at_any_moment():
         if i % 10 == 0:
             wait_until(lambda: all_up(token), 'all processes')
         else:
-            time.sleep(rng.random() * 0.08)
+            # Half of them while it starts.
+            time.sleep(rng.random() * (0.003 if i % 2 else 0.08))
         p.kill()
         took.append(end_of(p))
         p.wait()
@@ -161,4 +163,47 @@ def test_a_wrapper_shells_child_gets_the_signal_too():
     r = finish(p, 20)  # its grace is 30 s: nobody waited for that
     assert r.code == 143, r
     assert 'Terminated' not in r.err, r
+    assert_nothing_left(token)
+
+
+class Frozen:
+    """A process that not even SIGKILL ends, until the block is left."""
+
+    def __init__(self, pid):
+        self.group = '/sys/fs/cgroup/freezer/flaunch-test-%d' % os.getpid()
+        self.pid = pid
+
+    def put(self, name, text):
+        with open(os.path.join(self.group, name), 'w') as f:
+            f.write(text)
+
+    def __enter__(self):
+        try:
+            os.mkdir(self.group)
+            self.put('tasks', str(self.pid))
+            self.put('freezer.state', 'FROZEN')
+        except OSError:
+            raise Skip('as root only, with the freezer of cgroups version 1')
+
+    def __exit__(self, *unused):
+        self.put('freezer.state', 'THAWED')
+        wait_until(lambda: not open(self.group + '/tasks').read(), 'its end')
+        os.rmdir(self.group)
+
+
+def test_what_survives_sigkill_is_named_after_ten_seconds():
+    token = 'u%d' % time.monotonic_ns()
+    with TempDir() as d, open(d + '/err', 'w+') as err:
+        # A file: the frozen worker would hold the end of a pipe.
+        p = start(['--shutdown-timeout=0', 'sleep', '100'], token=token,
+                  stdout=subprocess.DEVNULL, stderr=err)
+        worker = wait_until(lambda: [pid for pid, name in left_behind(token)
+                                     if 'sleep' in name], 'a worker')[0]
+        with Frozen(worker):
+            p.terminate()
+            assert p.wait(LONG) == 125
+        err.seek(0)
+        text = err.read()
+        assert 'process %d (sleep, state ' % worker in text, text
+        assert 'survived SIGKILL for 10 s' in text, text
     assert_nothing_left(token)

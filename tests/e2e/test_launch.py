@@ -107,12 +107,16 @@ def test_a_signal_that_kills_a_worker_is_named():
 
 
 def test_a_worker_deaf_to_term_is_killed_after_the_grace():
-    r = flaunch('--nproc_per_node=2', '--shutdown-timeout=0.3', 'python3', '-c',
+    r = flaunch('--nproc_per_node=2', '--shutdown-timeout=1.5', 'python3', '-c',
                 'import os, signal, time\n'
                 'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
-                'if os.environ["RANK"] == "1": time.sleep(0.3); os._exit(3)\n'
+                'if os.environ["RANK"] == "1": time.sleep(0.5); os._exit(3)\n'
                 'time.sleep(100)')
     assert r.code == 3, r
+    # It says what it waits for, unless rank 0 was too slow to be deaf.
+    if 'killed' in r.err:
+        assert 'rank 1 failed; 1 other is still running and will be killed ' \
+            '1.5 s after it' in r.err, r
 
 
 def test_torchruns_variable_sets_the_grace():
@@ -173,10 +177,11 @@ def test_a_second_signal_kills_at_once():
 def test_usr1_is_passed_on_and_the_job_goes_on():
     token = 't%d' % time.monotonic_ns()
     p = start(['--nproc_per_node=2', 'python3', '-c',
-               'import signal\n'
+               'import os, signal\n'
                'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n'
-               'print("ready", flush=True)\n'
-               'print(signal.sigwait([signal.SIGUSR1]).name, flush=True)'],
+               'os.write(1, b"ready\\n")\n'
+               'signo = signal.sigwait([signal.SIGUSR1])\n'
+               'os.write(1, signo.name.encode() + b"\\n")'],
               token=token)
     for _ in range(2):
         assert p.stdout.readline() == b'ready\n'
@@ -245,8 +250,9 @@ def test_python_files_and_modules_run_under_python():
     with TempDir() as d:
         path = d + '/job.py'
         with open(path, 'w') as f:
-            f.write('import os, sys\nprint(os.environ["RANK"], sys.argv[1:],'
-                    ' sys.flags.interactive)\n')
+            # Whole lines in one write: the workers share one pipe.
+            f.write('import os, sys\nos.write(1, b"%s %s 0\\n" % ('
+                    'os.environb[b"RANK"], str(sys.argv[1:]).encode()))\n')
         r = flaunch('--nproc_per_node=2', path, '--lr', '1')
         assert r.code == 0, r
         assert sorted(lines(r.out)) == ["0 ['--lr', '1'] 0",

@@ -2,6 +2,7 @@
  * The guard's codec, its pair, its job and its reaper.
  */
 #include "common/clock.h"
+#include "launcher/guard.h"
 #include "launcher/guard_job.h"
 #include "launcher/guard_pair.h"
 #include "tests/unit/unit.h"
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -427,6 +429,42 @@ static void children_to_skip_are_left_alone(void **state)
     reaper_destroy(&reaper);
 }
 
+/*
+ * The agent dies after the guard has read its SPAWN and before the guard has
+ * answered: the answer's failure is what tells of the death.
+ */
+static void a_guard_that_cannot_answer_ends_everything(void **state)
+{
+    static char guard_name[] = "guard-under-test";
+    char *guard_argv[] = { guard_name, NULL };
+    static char name[] = "/bin/sleep";
+    static char seconds[] = "100";
+    char *argv[] = { name, seconds, NULL };
+    struct guard_plan plan = plan_of(argv, 4);
+    uint64_t deadline_ms = clock_deadline(60000);
+    struct guard_process guard;
+    pid_t pid = 0;
+    int status;
+
+    (void)state;
+    inherited_take(&inherited);
+    assert_int_equal(guard_start(&inherited, guard_argv, 1, &guard, NULL), 0);
+    assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
+    assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
+    while (pid == 0 && clock_ms() < deadline_ms) {
+        clock_sleep_ms(5);
+        pid = waitpid(guard.pid, &status, WNOHANG);
+    }
+    if (pid == 0) {
+        (void)kill(guard.pid, SIGKILL);
+    }
+    assert_int_equal(pid, guard.pid);
+    assert_int_equal(status, 0); /* proven empty */
+    (void)close(guard.fd);
+    free(plan.worker_env);
+    free(inherited.children);
+}
+
 static int become_subreaper(void **state)
 {
     (void)state;
@@ -448,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_kill_ends_everything_at_once),
         cmocka_unit_test(a_job_stopped_before_it_starts_is_done),
         cmocka_unit_test(children_to_skip_are_left_alone),
+        cmocka_unit_test(a_guard_that_cannot_answer_ends_everything),
     };
 
     return cmocka_run_group_tests(tests, become_subreaper, NULL);
