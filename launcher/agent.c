@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "common/store_host.h"
 #include "launcher/agent_state.h"
+#include "launcher/coordinator.h"
 #include "launcher/exit_status.h"
 #include "launcher/failure.h"
 #include "launcher/guard_link.h"
@@ -11,6 +12,8 @@
 #include "launcher/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -24,24 +27,33 @@ struct agent {
     uv_loop_t loop;
     struct signals signals;
     struct guard_link link;
-    uv_timer_t slow_timer;
+    uv_timer_t slow_timer;  /* a stop takes long */
+    uv_timer_t next_timer;  /* the next attempt begins */
+    uv_timer_t limit_timer; /* --timeout */
+    struct coordinator coordinator;
+    struct job_env job; /* of this attempt */
     struct store_host *store;
     struct worker_group group;
+    uint64_t attempt_began_ms;
     enum agent_state state;
     int stop_signal;
     unsigned n_stop_signals;
     int own_failure;
-    bool guard_empty;
-    bool guard_reaped;
-    bool stuck; /* something survived SIGKILL */
+    bool timed_out;
+    bool guard_gone; /* ended and reaped by us */
+    bool stuck;      /* something survived SIGKILL */
 };
 
 static void agent_finish(struct agent *agent)
 {
+    uv_timer_t *timers[] = { &agent->slow_timer, &agent->next_timer,
+                             &agent->limit_timer };
+    size_t i;
+
     signals_stop(&agent->signals);
     guard_link_stop(&agent->link);
-    if (!uv_is_closing((uv_handle_t *)&agent->slow_timer)) {
-        uv_close((uv_handle_t *)&agent->slow_timer, NULL);
+    for (i = 0; i < sizeof(timers) / sizeof(timers[0]); i++) {
+        uv_close((uv_handle_t *)timers[i], NULL);
     }
 }
 
@@ -60,7 +72,7 @@ static void send_stop(struct agent *agent, int signo, uint64_t grace_ms)
     (void)guard_link_send(&agent->link, &msg);
 }
 
-/* How the first failure reads, without what happened to the others. */
+/* Whoever waits for a stop learns what it waits for. */
 static void slow_stop(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
@@ -76,6 +88,9 @@ static void slow_stop(uv_timer_t *timer)
              rank, agent->group.n_running,
              agent->group.n_running == 1 ? " is" : "s are", seconds);
 }
+
+static void attempt_begin(struct agent *agent);
+static void attempt_over(struct agent *agent);
 
 /* Move on, and do what entering the new state means. */
 static void agent_event(struct agent *agent, enum agent_event event, int signo)
@@ -98,37 +113,64 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
         worker_group_stopped(&agent->group);
         send_stop(agent, SIGKILL, 0);
         break;
-    case AGENT_ENDED:
-        agent_finish(agent);
+    case AGENT_BETWEEN:
+        (void)uv_timer_stop(&agent->slow_timer);
+        attempt_over(agent);
         break;
     case AGENT_RUNNING:
+        attempt_begin(agent);
+        break;
+    case AGENT_ENDED:
+        agent_finish(agent);
         break;
     }
 }
 
+/* Say that the workers are being stopped, and when they are killed. */
+static void say_stopping(const struct agent *agent, const char *why)
+{
+    log_line(LOG_INFO,
+             "%s: %u worker%s stopping; SIGKILL in %g s, or at the next "
+             "signal",
+             why, agent->group.n_running,
+             agent->group.n_running == 1 ? " is" : "s are",
+             (double)agent->setup->config->shutdown_ms / 1000);
+}
+
 static void stop_signal_came(struct agent *agent, int signo)
 {
-    double grace_s = (double)agent->setup->config->shutdown_ms / 1000;
-    char name[32];
+    char buffer[32];
+    const char *name = exit_status_signal_name(signo, buffer, sizeof(buffer));
 
     if (++agent->n_stop_signals == 1) {
-        agent->stop_signal = agent->state == AGENT_RUNNING ? signo : 0;
-        log_line(LOG_INFO,
-                 "%s: %u worker%s stopping; SIGKILL in %g s, or at the next "
-                 "signal",
-                 exit_status_signal_name(signo, name, sizeof(name)),
-                 agent->group.n_running,
-                 agent->group.n_running == 1 ? " is" : "s are", grace_s);
-        agent_event(agent, AGENT_EV_STOP_SIGNAL, signo);
+        if (agent->state == AGENT_RUNNING || agent->state == AGENT_BETWEEN) {
+            agent->stop_signal = signo;
+        }
+        say_stopping(agent, name);
+        agent_event(agent, AGENT_EV_STOP, signo);
         return;
     }
     if (agent->state == AGENT_STOPPING) {
-        log_line(LOG_INFO, "%s again: killing %u worker%s",
-                 exit_status_signal_name(signo, name, sizeof(name)),
+        log_line(LOG_INFO, "%s again: killing %u worker%s", name,
                  agent->group.n_running,
                  agent->group.n_running == 1 ? "" : "s");
     }
     agent_event(agent, AGENT_EV_SECOND_SIGNAL, signo);
+}
+
+static void time_is_up(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    char why[64];
+
+    if (agent->state != AGENT_RUNNING && agent->state != AGENT_BETWEEN) {
+        return; /* it ends already */
+    }
+    agent->timed_out = true;
+    (void)snprintf(why, sizeof(why), "--timeout=%g is over",
+                   (double)agent->setup->config->timeout_ms / 1000);
+    say_stopping(agent, why);
+    agent_event(agent, AGENT_EV_STOP, SIGTERM);
 }
 
 /*
@@ -179,7 +221,7 @@ static void on_message(const struct guard_msg *msg, void *arg)
 
     switch (msg->type) {
     case GUARD_EMPTY:
-        agent->guard_empty = true;
+        agent_event(agent, AGENT_EV_GUARD_EMPTY, 0);
         break;
     case GUARD_LEFT:
         on_left(agent, msg);
@@ -205,7 +247,7 @@ static void guard_lost(struct agent *agent)
     log_line(LOG_ERROR, "the guard (pid %ld) ended; killing what is left",
              (long)agent->setup->guard.pid);
     agent->own_failure = EXIT_FLAUNCH;
-    agent->guard_reaped = true;
+    agent->guard_gone = true;
     agent_event(agent, AGENT_EV_GUARD_LOST, SIGKILL);
     if (reaper_kill_all(&reaper) == REAP_GAVE_UP) {
         for (i = 0; i < reaper.table.n; i++) {
@@ -228,8 +270,8 @@ static void on_guard_ended(void *arg)
 {
     struct agent *agent = arg;
 
-    if (agent->guard_empty || agent->stuck) {
-        agent->own_failure = agent->stuck ? EXIT_FLAUNCH : agent->own_failure;
+    if (agent->stuck) {
+        agent->own_failure = EXIT_FLAUNCH;
         agent_event(agent, AGENT_EV_GUARD_EMPTY, 0);
         return;
     }
@@ -258,7 +300,7 @@ static int send_workers(struct agent *agent)
 
     rc = own != NULL && own_strings != NULL ? 0 : -ENOMEM;
     if (rc == 0) {
-        rc = worker_env_shared(environ, &config->job, &shared);
+        rc = worker_env_shared(environ, &agent->job, &shared);
     }
     for (i = 0; i < config->n_workers && rc == 0; i++) {
         struct place place = ranks_place(&config->n_workers, 1, 0, i);
@@ -281,23 +323,42 @@ static int send_workers(struct agent *agent)
 }
 
 /*
+ * A store of its own for every attempt: old keys would be believed. The
+ * socket stays, so the port does too.
+ */
+static int store_begin(struct agent *agent)
+{
+    struct err err = { 0 };
+    int fd = fcntl(agent->setup->listen_fd, F_DUPFD_CLOEXEC, 0);
+    int rc;
+
+    if (fd < 0) {
+        rc = err_sys(&err, -errno, "cannot start the store");
+    } else {
+        rc = store_host_start(fd, &agent->store, &err);
+    }
+    if (rc < 0) {
+        log_line(LOG_ERROR, "%s", err.text);
+    }
+    return rc;
+}
+
+/*
  * Workers first, then the store's thread: their connections wait in the
  * socket's queue, and the two start side by side.
  */
-static void agent_begin(struct agent *agent)
+static void attempt_begin(struct agent *agent)
 {
-    struct err err = { 0 };
-    int rc;
+    int rc = worker_group_init(&agent->group, agent->setup->config->n_workers);
 
-    rc = send_workers(agent);
+    agent->attempt_began_ms = clock_ms();
+    if (rc == 0) {
+        rc = send_workers(agent);
+    }
     if (rc < 0) {
-        (void)close(agent->setup->listen_fd);
         log_line(LOG_ERROR, "cannot start the workers: %s", strerror(-rc));
     } else {
-        rc = store_host_start(agent->setup->listen_fd, &agent->store, &err);
-        if (rc < 0) {
-            log_line(LOG_ERROR, "%s", err.text);
-        }
+        rc = store_begin(agent);
     }
     if (rc < 0) {
         agent->own_failure = EXIT_FLAUNCH;
@@ -305,13 +366,69 @@ static void agent_begin(struct agent *agent)
     }
 }
 
+static struct outcome agent_outcome(const struct agent *agent)
+{
+    return (struct outcome){
+        .group = &agent->group,
+        .program = agent->setup->config->command.path,
+        .stop_signal = agent->stop_signal,
+        .timed_out = agent->timed_out,
+        .own_failure = agent->own_failure,
+    };
+}
+
+static void next_attempt(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    if (agent->state != AGENT_BETWEEN) {
+        return;
+    }
+    worker_group_destroy(&agent->group);
+    agent->job.attempt = agent->coordinator.restarts;
+    agent_event(agent, AGENT_EV_NEXT, 0);
+}
+
+/* An attempt has ended and nothing of it is left: another one, or the end. */
+static void attempt_over(struct agent *agent)
+{
+    struct outcome outcome = agent_outcome(agent);
+    int code = outcome_exit_code(&outcome);
+    struct attempt_end end = {
+        .failed = agent->group.first_failure != WORKER_NONE,
+        .for_good = agent->n_stop_signals > 0 || agent->timed_out ||
+                    agent->own_failure != 0 || code == EXIT_NOT_FOUND ||
+                    code == EXIT_NOT_EXECUTABLE,
+        .lasted_ms = clock_ms() - agent->attempt_began_ms,
+    };
+    uint64_t delay_ms;
+    char text[512];
+
+    store_host_stop(agent->store);
+    agent->store = NULL;
+    if (!coordinator_attempt_ended(&agent->coordinator, &end, &delay_ms)) {
+        agent_event(agent, AGENT_EV_END, 0);
+        return;
+    }
+    outcome_describe(&outcome, text, sizeof(text));
+    log_line(LOG_WARN, "%s; restart %u of %u in %g s", text,
+             agent->coordinator.restarts, agent->coordinator.max_restarts,
+             (double)delay_ms / 1000);
+    (void)uv_timer_start(&agent->next_timer, next_attempt, delay_ms, 0);
+}
+
 /* Make every handle: 0 or a negative errno, and then they are closing. */
 static int agent_open(struct agent *agent)
 {
     int rc;
 
-    (void)uv_timer_init(&agent->loop, &agent->slow_timer); /* cannot fail */
+    /* Timers cannot fail. */
+    (void)uv_timer_init(&agent->loop, &agent->slow_timer);
+    (void)uv_timer_init(&agent->loop, &agent->next_timer);
+    (void)uv_timer_init(&agent->loop, &agent->limit_timer);
     agent->slow_timer.data = agent;
+    agent->next_timer.data = agent;
+    agent->limit_timer.data = agent;
     rc = signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
                        on_signal, nothing_more, agent);
     if (rc == 0) {
@@ -319,17 +436,21 @@ static int agent_open(struct agent *agent)
                               agent->setup->guard.fd, &link_events, agent);
     }
     if (rc < 0) {
-        signals_stop(&agent->signals);
-        uv_close((uv_handle_t *)&agent->slow_timer, NULL);
+        agent_finish(agent);
+        return rc;
     }
-    return rc;
+    if (agent->setup->config->timeout_ms > 0) {
+        (void)uv_timer_start(&agent->limit_timer, time_is_up,
+                             agent->setup->config->timeout_ms, 0);
+    }
+    return 0;
 }
 
 /* Wait for the guard's end, so that nothing of us outlives us. */
 static void guard_wait_end(struct agent *agent)
 {
     (void)close(agent->setup->guard.fd);
-    if (!agent->guard_reaped) {
+    if (!agent->guard_gone) {
         while (waitpid(agent->setup->guard.pid, NULL, 0) < 0 &&
                errno == EINTR) {
         }
@@ -338,12 +459,7 @@ static void guard_wait_end(struct agent *agent)
 
 static int agent_result(const struct agent *agent)
 {
-    struct outcome outcome = {
-        .group = &agent->group,
-        .program = agent->setup->config->command.path,
-        .stop_signal = agent->stop_signal,
-        .own_failure = agent->own_failure,
-    };
+    struct outcome outcome = agent_outcome(agent);
     char text[512];
 
     outcome_describe(&outcome, text, sizeof(text));
@@ -353,42 +469,45 @@ static int agent_result(const struct agent *agent)
     return outcome_exit_code(&outcome);
 }
 
-int agent_run(const struct agent_setup *setup)
+/* The whole run, once the loop is there. */
+static int agent_main(struct agent *agent)
 {
-    struct agent *agent = calloc(1, sizeof(*agent));
+    int rc = agent_open(agent);
     int code = EXIT_FLAUNCH;
-    int rc;
 
-    rc = agent != NULL
-             ? worker_group_init(&agent->group, setup->config->n_workers)
-             : -ENOMEM;
     if (rc == 0) {
-        rc = uv_loop_init(&agent->loop);
-    }
-    if (rc < 0) {
-        log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
-        (void)close(setup->listen_fd);
-        goto out;
-    }
-    agent->setup = setup;
-    rc = agent_open(agent);
-    if (rc == 0) {
-        agent_begin(agent);
+        attempt_begin(agent);
     } else {
         log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
-        (void)close(setup->listen_fd);
     }
     (void)uv_run(&agent->loop, UV_RUN_DEFAULT);
     guard_wait_end(agent);
     store_host_stop(agent->store);
-    (void)uv_loop_close(&agent->loop);
     if (rc == 0) {
         code = agent_result(agent);
     }
-out:
-    if (agent != NULL) {
-        worker_group_destroy(&agent->group);
+    worker_group_destroy(&agent->group);
+    return code;
+}
+
+int agent_run(const struct agent_setup *setup)
+{
+    const struct config *config = setup->config;
+    struct agent *agent = calloc(1, sizeof(*agent));
+    int code = EXIT_FLAUNCH;
+    int rc = agent != NULL ? uv_loop_init(&agent->loop) : -ENOMEM;
+
+    if (rc < 0) {
+        log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
+    } else {
+        agent->setup = setup;
+        agent->job = config->job;
+        coordinator_init(&agent->coordinator, config->job.max_restarts,
+                         config->backoff_ms);
+        code = agent_main(agent);
+        (void)uv_loop_close(&agent->loop);
     }
+    (void)close(setup->listen_fd);
     free(agent);
     return code;
 }

@@ -8,16 +8,19 @@ enum agent_state {
     AGENT_RUNNING,  /* workers start and run */
     AGENT_STOPPING, /* they were told to stop, and have their grace */
     AGENT_KILLING,  /* they get SIGKILL */
-    AGENT_ENDED,    /* nothing of them is left */
+    AGENT_BETWEEN,  /* nothing of an attempt is left; another may begin */
+    AGENT_ENDED,    /* the job is over */
 };
 
 enum agent_event {
     AGENT_EV_WORKER_FAILED,
     AGENT_EV_OWN_FAILURE, /* flaunch itself cannot go on */
-    AGENT_EV_STOP_SIGNAL,
+    AGENT_EV_STOP,        /* a signal or the time limit asks to stop */
     AGENT_EV_SECOND_SIGNAL,
     AGENT_EV_GUARD_EMPTY, /* no descendant is left, says the guard */
     AGENT_EV_GUARD_LOST,  /* it ended without saying so */
+    AGENT_EV_NEXT,        /* the next attempt begins */
+    AGENT_EV_END,         /* there is no next attempt */
 };
 
 /* The state after event; the same where the event changes nothing. */

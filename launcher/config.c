@@ -37,24 +37,66 @@ static int resolve_port(const struct options *options, uint16_t *port_out,
     return 0;
 }
 
+static int resolve_seconds(const struct options *options, enum option_id id,
+                           uint64_t *ms_out, struct err *err)
+{
+    const char *text = options->values[id].text;
+
+    if (parse_seconds(text, ms_out) < 0) {
+        return err_set(err, -EINVAL, "--%s=%s: give seconds, such as 30 or 0.5",
+                       option_table[id].name, text);
+    }
+    return 0;
+}
+
 /* --shutdown-timeout; torchrun's variable stands behind it. */
 static int resolve_shutdown(const struct options *options, uint64_t *ms_out,
                             struct err *err)
 {
-    const struct option_value *value = &options->values[OPT_SHUTDOWN_TIMEOUT];
     const char *torchrun = getenv(ENV_SHUTDOWN_TIMEOUT);
-    const char *name = "--shutdown-timeout";
-    const char *text = value->text;
 
-    if (value->source == FROM_DEFAULT && torchrun != NULL) {
-        name = ENV_SHUTDOWN_TIMEOUT;
-        text = torchrun;
+    if (options->values[OPT_SHUTDOWN_TIMEOUT].source != FROM_DEFAULT ||
+        torchrun == NULL) {
+        return resolve_seconds(options, OPT_SHUTDOWN_TIMEOUT, ms_out, err);
     }
-    if (parse_seconds(text, ms_out) < 0) {
+    if (parse_seconds(torchrun, ms_out) < 0) {
         return err_set(err, -EINVAL, "%s=%s: give seconds, such as 30 or 0.5",
-                       name, text);
+                       ENV_SHUTDOWN_TIMEOUT, torchrun);
     }
     return 0;
+}
+
+static int resolve_restarts(const struct options *options, uint32_t *n_out,
+                            struct err *err)
+{
+    const char *text = options->values[OPT_MAX_RESTARTS].text;
+    int64_t n;
+
+    if (parse_int(text, 0, INT32_MAX, &n) < 0) {
+        return err_set(err, -EINVAL, "--max-restarts=%s: give a number from 0",
+                       text);
+    }
+    *n_out = (uint32_t)n;
+    return 0;
+}
+
+/* Every time and count. */
+static int resolve_limits(const struct options *options, struct config *config,
+                          struct err *err)
+{
+    int rc = resolve_shutdown(options, &config->shutdown_ms, err);
+
+    if (rc == 0) {
+        rc = resolve_restarts(options, &config->job.max_restarts, err);
+    }
+    if (rc == 0) {
+        rc = resolve_seconds(options, OPT_RESTART_BACKOFF, &config->backoff_ms,
+                             err);
+    }
+    if (rc == 0) {
+        rc = resolve_seconds(options, OPT_TIMEOUT, &config->timeout_ms, err);
+    }
+    return rc;
 }
 
 /*
@@ -121,7 +163,7 @@ int config_resolve(const struct options *options, const struct machine *machine,
     if (rc < 0) {
         return rc;
     }
-    rc = resolve_shutdown(options, &config.shutdown_ms, err);
+    rc = resolve_limits(options, &config, err);
     if (rc < 0) {
         return rc;
     }

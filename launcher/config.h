@@ -16,7 +16,10 @@
 struct config {
     uint32_t n_workers;
     uint64_t shutdown_ms;
-    struct job_env job; /* master_port is filled in when the store listens */
+    uint64_t backoff_ms; /* the first; 0: never wait */
+    uint64_t timeout_ms; /* of the whole job; 0: none */
+    struct job_env job;  /* master_port is filled in when the store listens,
+                          * attempt for each attempt */
     struct command command;
     char **program; /* as given */
 };

@@ -9,6 +9,7 @@
 /* Exit codes of flaunch itself; flaunch(1), EXIT STATUS. */
 enum {
     EXIT_USAGE = 2,
+    EXIT_TIME_LIMIT = 124,
     EXIT_FLAUNCH = 125,
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,

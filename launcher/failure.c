@@ -43,6 +43,9 @@ int outcome_exit_code(const struct outcome *outcome)
 {
     const struct worker_group *group = outcome->group;
 
+    if (outcome->timed_out) {
+        return EXIT_TIME_LIMIT;
+    }
     if (group->first_failure != WORKER_NONE) {
         return failed_worker_code(&group->workers[group->first_failure]);
     }

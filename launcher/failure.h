@@ -11,12 +11,13 @@ struct outcome {
     const struct worker_group *group;
     const char *program; /* for a failed exec */
     int stop_signal;     /* the first that stopped us; 0: none */
+    bool timed_out;      /* a time limit of ours stopped it */
     int own_failure;     /* EXIT_FLAUNCH when flaunch itself failed, else 0 */
 };
 
 /*
- * The exit code of design page and flaunch(1): flaunch's own failure; the
- * first failing worker's code; 0 when all exited 0; after a stop signal a
+ * The exit code as in flaunch(1): a time limit; the first failing worker's
+ * code; flaunch's own failure; 0 when all exited 0; after a stop signal a
  * worker's own non-zero code, else 128 + that signal.
  */
 int outcome_exit_code(const struct outcome *outcome);

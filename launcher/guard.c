@@ -23,6 +23,8 @@ struct guard {
     bool agent_gone;
     struct buf out; /* messages the agent has not taken yet */
     struct guard_job job;
+    void *plan; /* mapped: its strings are the workers' */
+    size_t plan_len;
     struct guard_packet packet;
 };
 
@@ -34,25 +36,37 @@ static void guard_tell(const struct guard_msg *msg, void *arg)
     (void)guard_msg_encode(&guard->out, msg);
 }
 
-/* Map the plan: it stays mapped, since its strings are the workers'. */
+/* Map the plan; plan_drop unmaps it when its job is done. */
 static int plan_take(struct guard *guard, const struct guard_msg *msg, int fd)
 {
     struct guard_plan plan;
     void *data;
     int rc;
 
-    if (fd < 0 || msg->size == 0 || msg->size > GUARD_PLAN_MAX) {
+    if (fd < 0 || guard->plan != NULL || msg->size == 0 ||
+        msg->size > GUARD_PLAN_MAX) {
         return -EPROTO;
     }
     data = mmap(NULL, msg->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
         return -errno;
     }
+    guard->plan = data;
+    guard->plan_len = msg->size;
     rc = guard_plan_decode(data, msg->size, &plan);
     if (rc == 0) {
         rc = guard_job_begin(&guard->job, &plan);
     }
     return rc;
+}
+
+static void plan_drop(struct guard *guard)
+{
+    guard_job_reset(&guard->job);
+    if (guard->plan != NULL) {
+        (void)munmap(guard->plan, guard->plan_len);
+    }
+    guard->plan = NULL;
 }
 
 static void spawn_refused(struct guard *guard, int rc)
@@ -76,10 +90,18 @@ static void guard_handle(struct guard *guard, const struct guard_msg *msg)
         }
         break;
     case GUARD_SIGNAL:
-        guard_job_signal(&guard->job, (int)msg->signo);
+        if (guard->plan != NULL) {
+            guard_job_signal(&guard->job, (int)msg->signo);
+        }
         break;
     case GUARD_STOP:
-        guard_job_stop(&guard->job, (int)msg->signo, msg->grace_ms);
+        /*
+         * Without a plan its job is done: our EMPTY and this crossed. It must
+         * not be kept for the next job.
+         */
+        if (guard->plan != NULL) {
+            guard_job_stop(&guard->job, (int)msg->signo, msg->grace_ms);
+        }
         break;
     default:
         break;
@@ -176,32 +198,40 @@ static void tell_left(struct guard *guard)
     }
 }
 
-static void tell_end(struct guard *guard)
+/* The last words may wait for a slow agent, but not for a stopped one. */
+static void say_last_words(struct guard *guard)
 {
-    struct guard_msg msg = { .type = GUARD_EMPTY };
+    struct pollfd pair = { .fd = guard->fd, .events = POLLOUT };
 
-    if (guard->job.phase == GUARD_DONE) {
-        guard_tell(&msg, guard);
-    } else {
-        tell_left(guard);
-    }
-    /* The last words may wait for a slow agent, but not for a stopped one. */
+    tell_left(guard);
     if (!guard->agent_gone && guard_pair_flush(guard->fd, &guard->out) > 0) {
-        struct pollfd pair = { .fd = guard->fd, .events = POLLOUT };
-
         (void)poll(&pair, 1, REAP_LIMIT_MS);
         (void)guard_pair_flush(guard->fd, &guard->out);
     }
 }
 
+/*
+ * Run jobs until the agent is gone and nothing is left, or until something
+ * survives.
+ */
 static void guard_loop(struct guard *guard)
 {
+    const struct guard_msg empty = { .type = GUARD_EMPTY };
+
     for (;;) {
         int timeout_ms = guard_job_step(&guard->job);
 
-        if (guard->job.phase >= GUARD_DONE) {
-            tell_end(guard);
+        if (guard->job.phase == GUARD_STUCK) {
+            say_last_words(guard);
             return;
+        }
+        if (guard->job.phase == GUARD_DONE) {
+            if (guard->agent_gone) {
+                return;
+            }
+            plan_drop(guard);
+            guard_tell(&empty, guard);
+            timeout_ms = -1;
         }
         if (guard_flush(guard)) {
             guard_wait(guard, timeout_ms);

@@ -91,6 +91,20 @@ int guard_job_begin(struct guard_job *job, struct guard_plan *plan)
     return 0;
 }
 
+void guard_job_reset(struct guard_job *job)
+{
+    free(job->workers);
+    guard_plan_destroy(&job->plan);
+    guard_spawner_forget(&job->spawner);
+    job->workers = NULL;
+    job->n_workers = 0;
+    job->n_forked = 0;
+    job->n_through = 0;
+    job->phase = GUARD_RUNNING;
+    job->pause_ms = PAUSE_FIRST_MS;
+    job->reaper.give_up_ms = 0;
+}
+
 static void job_fork_some(struct guard_job *job)
 {
     int left = FORKS_AT_ONCE;

@@ -60,6 +60,9 @@ int guard_job_init(struct guard_job *job, const struct inherited *inherited,
 /* Take what to start; the plan becomes the job's. 0 or a negative errno. */
 int guard_job_begin(struct guard_job *job, struct guard_plan *plan);
 
+/* Forget a job that is done, so that another one may begin. */
+void guard_job_reset(struct guard_job *job);
+
 /* Signal each main process once. */
 void guard_job_signal(struct guard_job *job, int signo);
 

@@ -28,7 +28,7 @@ enum guard_msg_type {
     GUARD_FAILED,  /* worker, step, error: it never ran */
     GUARD_EXITED,  /* worker, pid, status, at_ns, peak_kib */
     GUARD_LEFT,    /* pid, state, name, wchan: it would not die */
-    GUARD_EMPTY,   /* no descendant is left; the guard leaves next */
+    GUARD_EMPTY,   /* no descendant is left: another SPAWN may come */
 };
 
 /* What a worker was at when it failed to start. */

@@ -52,6 +52,13 @@ int guard_spawner_init(struct guard_spawner *spawner,
     return 0;
 }
 
+void guard_spawner_forget(struct guard_spawner *spawner)
+{
+    free(spawner->env);
+    spawner->env = NULL;
+    spawner->env_room = 0;
+}
+
 void guard_spawner_destroy(struct guard_spawner *spawner)
 {
     (void)close(spawner->failure_read);

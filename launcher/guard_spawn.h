@@ -43,6 +43,9 @@ pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
 bool guard_spawn_failure(struct guard_spawner *spawner,
                          struct guard_failure *failure_out);
 
+/* Forget the environment of an earlier plan. */
+void guard_spawner_forget(struct guard_spawner *spawner);
+
 void guard_spawner_destroy(struct guard_spawner *spawner);
 
 #endif

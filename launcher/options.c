@@ -30,6 +30,16 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_SHUTDOWN_TIMEOUT] = { "shutdown-timeout", 0, OPTION_VALUE, "SECONDS",
                                "30", "time between a stop and SIGKILL; 0: none",
                                NULL, NULL },
+    [OPT_MAX_RESTARTS] = { "max-restarts", 0, OPTION_VALUE, "N", "0",
+                           "times a failed job is started again", NULL, NULL },
+    [OPT_RESTART_BACKOFF] = { "restart-backoff", 0, OPTION_VALUE, "SECONDS",
+                              "1",
+                              "first wait after an attempt shorter than 10 s; "
+                              "it doubles up to 30 s; 0: never",
+                              NULL, NULL },
+    [OPT_TIMEOUT] = { "timeout", 0, OPTION_VALUE, "SECONDS", "0",
+                      "stop the job after this time, exit 124; 0: never", NULL,
+                      NULL },
     [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
                        "leave variables of outer launchers in the workers' "
                        "environment",
@@ -61,9 +71,6 @@ const struct option_row option_table[N_OPTIONS] = {
                             ONE_NODE "; --master-port sets the port" },
     [OPT_RDZV_CONF] = { "rdzv-conf", 0, OPTION_VALUE, "KEY=VALUE,...", NULL,
                         "details of how nodes meet", "", ONE_NODE },
-    [OPT_MAX_RESTARTS] = { "max-restarts", 0, OPTION_VALUE, "N", "0",
-                           "times a failed job is started again", "0",
-                           "this version does not start a job again" },
     [OPT_MONITOR_INTERVAL] = { "monitor-interval", 0, OPTION_VALUE, "SECONDS",
                                NULL, "accepted; flaunch does not poll", "*",
                                NULL },
@@ -400,7 +407,7 @@ void options_help(FILE *file)
     for (id = 0; id < OPT_NNODES; id++) {
         help_row(file, &option_table[id]);
     }
-    (void)fputs("\nAccepted as far as one node, one attempt and plain output "
+    (void)fputs("\nAccepted as far as one node and plain output "
                 "go:\n",
                 file);
     for (id = OPT_NNODES; id < N_OPTIONS; id++) {

@@ -46,6 +46,9 @@ def clean_env(extra=None, token=None):
                          'MASTER_PORT', 'LOCAL_WORLD_SIZE', 'OMP_NUM_THREADS',
                          'PYTHONUNBUFFERED', 'CUDA_VISIBLE_DEVICES')}
     env['FLAUNCH_TEST_TOKEN'] = token or uuid.uuid4().hex
+    if ASAN:
+        # Its dlopen does not know the caller's run path.
+        env['LD_LIBRARY_PATH'] = BUILD
     env.update(extra or {})
     return {k: v for k, v in env.items() if v is not None}
 
@@ -131,6 +134,14 @@ def flaunch(*args, env=None, seconds=LONG, **kwargs):
 def program(*args, env=None, seconds=LONG, **kwargs):
     """Run a program without flaunch."""
     return finish(popen(args, env=env, **kwargs), seconds)
+
+
+def has_pytorch(python):
+    try:
+        return subprocess.run([python, '-c', 'import torch'],
+                              stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
 
 
 def prog(name):

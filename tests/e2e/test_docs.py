@@ -37,8 +37,7 @@ def test_every_command_of_the_readme_runs():
     if not os.path.exists(os.path.join(BUILD, 'libflaunch_gloo.so')):
         raise Skip('gloo is not installed')
     python = os.environ.get('TORCH_PYTHON') or shutil.which('python3')
-    has_torch = subprocess.run([python, '-c', 'import torch'],
-                               stderr=subprocess.DEVNULL).returncode == 0
+    has_torch = has_pytorch(python)
     commands = '\n'.join(blocks('sh'))
     assert 'make check\n' in commands and 'make demo\n' in commands
     # This test is part of the one; CI runs both in a fresh clone.

@@ -300,7 +300,7 @@ def test_wrong_options_are_named():
             (['--standalone=1', 'true'], 'takes no value'),
             (['--n', '2', 'true'], 'could mean several'),
             (['--nnodes=2', 'true'], 'one node'),
-            (['--max-restarts=3', 'true'], 'again'),
+            (['--max-restarts=x', 'true'], 'give a number'),
             (['--tee=3', 'true'], 'output'),
             (['-r3', 'true'], 'output'),
             ([], 'no program given')):

@@ -12,9 +12,7 @@ DDP = os.path.join(ROOT, 'tests', 'interop', 'ddp.py')
 def python():
     """A Python that has PyTorch: TORCH_PYTHON, else python3 of PATH."""
     candidate = os.environ.get('TORCH_PYTHON') or shutil.which('python3')
-    probe = subprocess.run([candidate, '-c', 'import torch'],
-                           stderr=subprocess.DEVNULL)
-    if probe.returncode != 0:
+    if not has_pytorch(candidate):
         raise Skip('PyTorch is not installed for %s (TORCH_PYTHON names '
                    'another)' % candidate)
     return candidate

@@ -122,7 +122,6 @@ static void mistakes_are_named(void **state)
         { "--nnodes=2 p", "--nnodes=2 (from the command line): this version" },
         { "--nnodes=1:4 p", "--nnodes=1:4" },
         { "--nnodes= p", "--nnodes=" },
-        { "--max-restarts=1 p", "--max-restarts=1" },
         { "--log-dir=x p", "--log-dir=x" },
     };
     struct options options;
@@ -243,6 +242,10 @@ static void wrong_values_have_their_exit_codes(void **state)
         { "--master-port=-1 true", 2 },
         { "--master-port=65536 true", 2 },
         { "--shutdown-timeout=x true", 2 },
+        { "--max-restarts=-1 true", 2 },
+        { "--max-restarts=many true", 2 },
+        { "--restart-backoff=x true", 2 },
+        { "--timeout=x true", 2 },
         { "-m --no-python true", 2 },
         { "/no/such/program", 127 },
         { "no-such-program-in-path", 127 },

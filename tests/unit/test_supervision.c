@@ -215,16 +215,16 @@ static void the_agent_moves_by_its_table(void **state)
                      AGENT_STOPPING);
     assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_WORKER_FAILED),
                      AGENT_STOPPING);
-    assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_STOP_SIGNAL),
-                     AGENT_STOPPING);
+    assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_STOP), AGENT_STOPPING);
     assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_SECOND_SIGNAL),
                      AGENT_KILLING);
     assert_int_equal(agent_next(AGENT_RUNNING, AGENT_EV_SECOND_SIGNAL),
                      AGENT_RUNNING);
     assert_int_equal(agent_next(AGENT_KILLING, AGENT_EV_GUARD_EMPTY),
-                     AGENT_ENDED);
-    assert_int_equal(agent_next(AGENT_ENDED, AGENT_EV_STOP_SIGNAL),
-                     AGENT_ENDED);
+                     AGENT_BETWEEN);
+    assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_NEXT), AGENT_RUNNING);
+    assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_STOP), AGENT_ENDED);
+    assert_int_equal(agent_next(AGENT_ENDED, AGENT_EV_STOP), AGENT_ENDED);
     assert_string_equal(agent_state_name(AGENT_ENDED), "ended");
 }
 
