@@ -284,6 +284,19 @@ static const struct guard_link_events link_events = {
     .closed = nothing_more,
 };
 
+/*
+ * A terminal whose foreground is somebody else's is nobody's standard input:
+ * a worker that read it would be stopped, and with it the job.
+ */
+static uint32_t stdin_worker(const struct config *config)
+{
+    pid_t foreground = tcgetpgrp(STDIN_FILENO);
+
+    return isatty(STDIN_FILENO) && foreground != getpgrp()
+               ? GUARD_STDIN_NONE
+               : config->stdin_worker;
+}
+
 /* Environments and arguments of all workers, handed to the guard. */
 static int send_workers(struct agent *agent)
 {
@@ -291,7 +304,8 @@ static int send_workers(struct agent *agent)
     struct env_list *own = calloc(config->n_workers, sizeof(*own));
     char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
     struct env_list shared = { 0 };
-    struct guard_plan plan = { .path = config->command.path,
+    struct guard_plan plan = { .stdin_worker = stdin_worker(config),
+                               .path = config->command.path,
                                .argv = config->command.argv,
                                .n_workers = config->n_workers,
                                .worker_env = own_strings };

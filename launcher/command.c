@@ -1,6 +1,7 @@
 #include "launcher/command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,45 @@ static int path_search(const char *name, const char *path, char **found_out)
     }
 }
 
-static int binary_resolve(const char *name, const char *path_env,
-                          char **path_out, struct err *err)
+/*
+ * A script whose interpreter is missing fails in exec with "No such file",
+ * which names the wrong file; say which, before anything starts.
+ */
+static int interpreter_check(const char *path, struct err *err)
+{
+    char head[256];
+    char *interpreter;
+    size_t len;
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return 0; /* executable and not readable is allowed */
+    }
+    n = read(fd, head, sizeof(head) - 1);
+    (void)close(fd);
+    if (n < 2 || head[0] != '#' || head[1] != '!') {
+        return 0;
+    }
+    head[n] = '\0';
+    interpreter = head + 2 + strspn(head + 2, " \t");
+    len = strcspn(interpreter, " \t\n");
+    interpreter[len] = '\0';
+    if (len == 0 || is_file(interpreter)) {
+        return 0;
+    }
+    if (interpreter[len - 1] == '\r') {
+        return err_set(err, -EACCES,
+                       "%s: its first line ends as on Windows, so its "
+                       "interpreter is not found (dos2unix repairs that)",
+                       path);
+    }
+    return err_set(err, -EACCES, "%s: its interpreter %s is not there", path,
+                   interpreter);
+}
+
+static int binary_find(const char *name, const char *path_env, char **path_out,
+                       struct err *err)
 {
     struct stat info;
     int rc;
@@ -82,6 +120,24 @@ static int binary_resolve(const char *name, const char *path_env,
     *path_out = strdup(name);
     return *path_out != NULL ? 0
                              : err_sys(err, -ENOMEM, "cannot find %s", name);
+}
+
+static int binary_resolve(const char *name, const char *path_env,
+                          char **path_out, struct err *err)
+{
+    char *path;
+    int rc = binary_find(name, path_env, &path, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = interpreter_check(path, err);
+    if (rc < 0) {
+        free(path);
+        return rc;
+    }
+    *path_out = path;
+    return 0;
 }
 
 static int python_resolve(const struct command_request *request,

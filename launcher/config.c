@@ -66,6 +66,26 @@ static int resolve_shutdown(const struct options *options, uint64_t *ms_out,
     return 0;
 }
 
+static int resolve_stdin(const struct options *options, uint32_t n_workers,
+                         uint32_t *worker_out, struct err *err)
+{
+    const char *text = options->values[OPT_STDIN].text;
+    int64_t rank;
+
+    if (strcmp(text, "none") == 0) {
+        *worker_out = GUARD_STDIN_NONE;
+    } else if (strcmp(text, "all") == 0) {
+        *worker_out = GUARD_STDIN_ALL;
+    } else if (parse_int(text, 0, n_workers - 1, &rank) == 0) {
+        *worker_out = (uint32_t)rank;
+    } else {
+        return err_set(err, -EINVAL,
+                       "--stdin=%s: give none, all, or a rank from 0 to %u",
+                       text, n_workers - 1);
+    }
+    return 0;
+}
+
 static int resolve_restarts(const struct options *options, uint32_t *n_out,
                             struct err *err)
 {
@@ -160,6 +180,10 @@ int config_resolve(const struct options *options, const struct machine *machine,
         return rc;
     }
     rc = resolve_port(options, &config.job.master_port, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = resolve_stdin(options, config.n_workers, &config.stdin_worker, err);
     if (rc < 0) {
         return rc;
     }

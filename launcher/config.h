@@ -7,6 +7,7 @@
 
 #include "common/err.h"
 #include "launcher/command.h"
+#include "launcher/guard_proto.h"
 #include "launcher/nproc.h"
 #include "launcher/options.h"
 #include "launcher/worker_env.h"
@@ -16,10 +17,11 @@
 struct config {
     uint32_t n_workers;
     uint64_t shutdown_ms;
-    uint64_t backoff_ms; /* the first; 0: never wait */
-    uint64_t timeout_ms; /* of the whole job; 0: none */
-    struct job_env job;  /* master_port is filled in when the store listens,
-                          * attempt for each attempt */
+    uint32_t stdin_worker; /* as in struct guard_plan */
+    uint64_t backoff_ms;   /* the first; 0: never wait */
+    uint64_t timeout_ms;   /* of the whole job; 0: none */
+    struct job_env job;    /* master_port is filled in when the store listens,
+                            * attempt for each attempt */
     struct command command;
     char **program; /* as given */
 };

@@ -69,6 +69,21 @@ static const char *fork_advice(uint32_t error)
     }
 }
 
+/* What to try when exec fails, by errno. */
+static const char *exec_advice(uint32_t error)
+{
+    switch (error) {
+    case ENOEXEC:
+        return " (made for another machine, or a script without #! and an "
+               "interpreter as its first line)";
+    case E2BIG:
+        return " (arguments and environment together are too large, or one of "
+               "them is longer than 128 KiB)";
+    default:
+        return "";
+    }
+}
+
 static void describe_never_ran(const struct outcome *outcome, uint32_t rank,
                                char *text, size_t size)
 {
@@ -77,11 +92,7 @@ static void describe_never_ran(const struct outcome *outcome, uint32_t rank,
 
     if (worker->step == GUARD_STEP_EXEC) {
         (void)snprintf(text, size, "rank %u could not execute %s: %s%s", rank,
-                       outcome->program, why,
-                       worker->error == ENOEXEC
-                           ? " (a script needs #! and an interpreter as its "
-                             "first line)"
-                           : "");
+                       outcome->program, why, exec_advice(worker->error));
     } else {
         (void)snprintf(text, size, "rank %u could not be started: %s%s", rank,
                        why, fork_advice(worker->error));

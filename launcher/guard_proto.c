@@ -215,6 +215,9 @@ int guard_plan_encode(struct buf *out, const struct guard_plan *plan)
 
     rc = buf_append_u32(out, plan->n_workers);
     if (rc == 0) {
+        rc = buf_append_u32(out, plan->stdin_worker);
+    }
+    if (rc == 0) {
         rc = put_text(out, plan->path);
     }
     if (rc == 0) {
@@ -277,6 +280,7 @@ int guard_plan_decode(const uint8_t *data, size_t len,
     uint32_t i;
 
     n = reader_u32(&reader);
+    plan.stdin_worker = reader_u32(&reader);
     plan.path = take_text(&reader);
     plan.argv = take_texts(&reader, &unused);
     plan.base_env = take_texts(&reader, &plan.n_base_env);

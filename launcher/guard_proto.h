@@ -73,7 +73,12 @@ size_t guard_packet_len(const struct buf *out);
  * What to start: every worker runs path with argv; its environment is
  * base_env and then its own strings. All arrays end with NULL.
  */
+#define GUARD_STDIN_NONE UINT32_MAX      /* no worker */
+#define GUARD_STDIN_ALL (UINT32_MAX - 1) /* every worker */
+
 struct guard_plan {
+    uint32_t stdin_worker; /* who gets our standard input itself; the others
+                            * get /dev/null */
     const char *path;
     char **argv;
     char **base_env;

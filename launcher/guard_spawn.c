@@ -47,6 +47,10 @@ int guard_spawner_init(struct guard_spawner *spawner,
     if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
         return -errno;
     }
+    spawner->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (spawner->null_fd < 0) {
+        return -errno;
+    }
     spawner->failure_read = fds[0];
     spawner->failure_write = fds[1];
     return 0;
@@ -63,6 +67,7 @@ void guard_spawner_destroy(struct guard_spawner *spawner)
 {
     (void)close(spawner->failure_read);
     (void)close(spawner->failure_write);
+    (void)close(spawner->null_fd);
     free(spawner->env);
     *spawner = (struct guard_spawner){ 0 };
 }
@@ -128,6 +133,18 @@ static void child_set_oom_score(int score)
     }
 }
 
+/* Whoever has no share in our standard input reads an end of file. */
+static void child_set_stdin(const struct guard_spawner *spawner,
+                            const struct guard_plan *plan, uint32_t worker)
+{
+    if (plan->stdin_worker == GUARD_STDIN_ALL || plan->stdin_worker == worker) {
+        return;
+    }
+    if (dup2(spawner->null_fd, STDIN_FILENO) < 0) {
+        child_fail(spawner, worker, GUARD_STEP_SETUP);
+    }
+}
+
 static void child_run(const struct guard_spawner *spawner,
                       const struct guard_plan *plan, uint32_t worker)
 {
@@ -143,6 +160,7 @@ static void child_run(const struct guard_spawner *spawner,
     if (getppid() != spawner->guard_pid) {
         _exit(EXIT_FAILURE);
     }
+    child_set_stdin(spawner, plan, worker);
     child_set_oom_score(spawner->oom_score);
     (void)setrlimit(RLIMIT_NOFILE, &nofile);
     inherited_give_signals(inherited);

@@ -18,6 +18,7 @@ struct guard_spawner {
     pid_t guard_pid;
     int failure_read;  /* non-blocking */
     int failure_write; /* the children's */
+    int null_fd;       /* /dev/null */
     int oom_score;     /* what workers get; INT_MIN: leave it */
     char **env;        /* base environment, room for one worker's strings */
     size_t env_room;

@@ -40,6 +40,10 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_TIMEOUT] = { "timeout", 0, OPTION_VALUE, "SECONDS", "0",
                       "stop the job after this time, exit 124; 0: never", NULL,
                       NULL },
+    [OPT_STDIN] = { "stdin", 0, OPTION_VALUE, "none|all|RANK", "0",
+                    "who gets our standard input; the others read an end of "
+                    "file",
+                    NULL, NULL },
     [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
                        "leave variables of outer launchers in the workers' "
                        "environment",
@@ -86,7 +90,8 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
                                  NULL, "ranks to show", "", NO_LOGS },
     [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
-                  "workers get our descriptors; they do anyway", NULL, NULL },
+                  "workers get our output descriptors; they do anyway", NULL,
+                  NULL },
 };
 
 /* Both spellings of each name, for getopt_long. */

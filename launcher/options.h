@@ -24,6 +24,7 @@ enum option_id {
     OPT_MAX_RESTARTS,
     OPT_RESTART_BACKOFF,
     OPT_TIMEOUT,
+    OPT_STDIN,
     OPT_KEEP_ENV,
     OPT_STANDALONE,
     OPT_DRY_RUN,

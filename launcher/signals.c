@@ -60,6 +60,22 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
     return rc;
 }
 
+/*
+ * libuv gives a signal its default action back when its handle closes. One
+ * that comes after that must not end us with its own status instead of ours.
+ */
+static void signals_block(void)
+{
+    sigset_t set;
+    size_t i;
+
+    (void)sigemptyset(&set);
+    for (i = 0; i < N_WATCHED; i++) {
+        (void)sigaddset(&set, watched[i]);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 void signals_stop(struct signals *signals)
 {
     size_t i;
@@ -68,6 +84,7 @@ void signals_stop(struct signals *signals)
         return;
     }
     signals->stopping = true;
+    signals_block();
     for (i = 0; i < signals->n_handles; i++) {
         uv_close((uv_handle_t *)&signals->handles[i], handle_closed);
     }

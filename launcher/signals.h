@@ -39,7 +39,8 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
                   void (*on_signal)(int signo, void *arg),
                   void (*on_closed)(void *arg), void *arg);
 
-/* Begin to close; may be called twice. */
+/* Begin to close; may be called twice. The signals are blocked from then on:
+ * the process is about to end with a status of its own. */
 void signals_stop(struct signals *signals);
 
 #endif

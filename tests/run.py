@@ -130,9 +130,9 @@ def main():
             if kind == 'fuzz':
                 argv += sorted(glob.glob('tests/fuzz/corpus/%s/*' % base))
             run_program(tally, name, argv)
-    for kind in ('e2e', 'interop'):
-        for path in sorted(glob.glob('tests/%s/test_*.py' % kind)):
-            name = '%s/%s' % (kind, os.path.basename(path)[:-3])
+    for pattern in ('e2e/test_*', 'e2e/scenarios/B*', 'interop/test_*'):
+        for path in sorted(glob.glob('tests/%s.py' % pattern)):
+            name = os.path.relpath(path, 'tests')[:-3]
             run_module(tally, path, name, args.names)
 
     print('%d passed, %d failed, %d skipped'

@@ -83,6 +83,28 @@ def wait_until(condition, what, seconds=LONG):
         time.sleep(0.005)
 
 
+def children_of(pid):
+    """(pid, name) of the children, zombies included."""
+    found = []
+    for child in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open('/proc/%s/stat' % child) as f:
+                fields = f.read()
+        except OSError:
+            continue
+        name = fields[fields.index('(') + 1:fields.rindex(')')]
+        if int(fields[fields.rindex(')') + 2:].split()[1]) == pid:
+            found.append((int(child), name))
+    return found
+
+
+def guard_of(pid):
+    for child, name in children_of(pid):
+        if name == 'flguard':
+            return child
+    return None
+
+
 def assert_nothing_left(token):
     wait_until(lambda: not left_behind(token),
                'an end of %s' % left_behind(token), 10)

@@ -60,28 +60,6 @@ def test_nothing_is_left_when_flaunch_is_killed_at_any_moment():
               took[int(len(took) * 0.99)] * 1e3, took[-1] * 1e3))
 
 
-def children_of(pid):
-    """(pid, name) of the children, zombies included."""
-    found = []
-    for child in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open('/proc/%s/stat' % child) as f:
-                fields = f.read()
-        except OSError:
-            continue
-        name = fields[fields.index('(') + 1:fields.rindex(')')]
-        if int(fields[fields.rindex(')') + 2:].split()[1]) == pid:
-            found.append((int(child), name))
-    return found
-
-
-def guard_of(pid):
-    for child, name in children_of(pid):
-        if name == 'flguard':
-            return child
-    return None
-
-
 def test_nothing_is_left_when_the_guard_is_killed():
     for i in range(5):
         token = 'g%d-%d' % (os.getpid(), i)

@@ -266,7 +266,7 @@ def test_python_files_and_modules_run_under_python():
         assert r.out == 'mine -u %s\n' % path, r
         os.chmod(path, 0o755)
         r = flaunch('--no-python', path)
-        assert r.code == 126 and 'needs #!' in r.err, r
+        assert r.code == 126 and 'without #!' in r.err, r
 
 
 def test_missing_and_wrong_programs_are_named_and_nothing_starts():

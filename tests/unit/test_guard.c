@@ -104,7 +104,8 @@ static struct guard_plan plan_of(char **argv, uint32_t n)
 {
     static char path_env[] = "PATH=/bin:/usr/bin";
     static char *base[] = { path_env, NULL };
-    struct guard_plan plan = { .path = argv[0],
+    struct guard_plan plan = { .stdin_worker = GUARD_STDIN_NONE,
+                               .path = argv[0],
                                .argv = argv,
                                .base_env = base,
                                .n_base_env = 1,
@@ -136,6 +137,7 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
     assert_int_equal(guard_plan_encode(&out, &plan), 0);
     assert_int_equal(guard_plan_decode(out.data, out.len, &read), 0);
     assert_int_equal(read.n_workers, 2);
+    assert_int_equal(read.stdin_worker, GUARD_STDIN_NONE);
     assert_string_equal(read.path, "/bin/echo");
     assert_string_equal(read.argv[1], "");
     assert_null(read.argv[2]);

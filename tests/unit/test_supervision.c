@@ -93,7 +93,7 @@ static void a_failed_exec_has_its_codes(void **state)
     } rows[] = {
         { GUARD_STEP_EXEC, ENOENT, 127, "could not execute prog: No such" },
         { GUARD_STEP_EXEC, EACCES, 126, "Permission denied" },
-        { GUARD_STEP_EXEC, ENOEXEC, 126, "needs #!" },
+        { GUARD_STEP_EXEC, ENOEXEC, 126, "without #!" },
         { GUARD_STEP_FORK, EAGAIN, 125, "ulimit -u" },
         { GUARD_STEP_SETUP, EPERM, 125, "could not be started" },
     };
