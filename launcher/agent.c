@@ -9,6 +9,7 @@
 #include "launcher/failure.h"
 #include "launcher/guard_link.h"
 #include "launcher/guard_reap.h"
+#include "launcher/signal_names.h"
 #include "launcher/signals.h"
 
 #include <errno.h>
@@ -21,15 +22,19 @@
 
 /* A stop that takes longer is told of. */
 #define SLOW_STOP_MS 1000
+/* When it is first said that ranks still run after one has ended well. */
+#define SPREAD_FIRST_MS 30000
 
 struct agent {
     const struct agent_setup *setup;
     uv_loop_t loop;
     struct signals signals;
     struct guard_link link;
-    uv_timer_t slow_timer;  /* a stop takes long */
-    uv_timer_t next_timer;  /* the next attempt begins */
-    uv_timer_t limit_timer; /* --timeout */
+    uv_timer_t slow_timer;   /* a stop takes long */
+    uv_timer_t next_timer;   /* the next attempt begins */
+    uv_timer_t limit_timer;  /* --timeout */
+    uv_timer_t spread_timer; /* the first rank has ended well */
+    uint64_t spread_said_ms; /* the next word on it, after that end */
     struct coordinator coordinator;
     struct job_env job; /* of this attempt */
     struct store_host *store;
@@ -47,7 +52,7 @@ struct agent {
 static void agent_finish(struct agent *agent)
 {
     uv_timer_t *timers[] = { &agent->slow_timer, &agent->next_timer,
-                             &agent->limit_timer };
+                             &agent->limit_timer, &agent->spread_timer };
     size_t i;
 
     signals_stop(&agent->signals);
@@ -115,6 +120,7 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
         break;
     case AGENT_BETWEEN:
         (void)uv_timer_stop(&agent->slow_timer);
+        (void)uv_timer_stop(&agent->spread_timer);
         attempt_over(agent);
         break;
     case AGENT_RUNNING:
@@ -140,7 +146,7 @@ static void say_stopping(const struct agent *agent, const char *why)
 static void stop_signal_came(struct agent *agent, int signo)
 {
     char buffer[32];
-    const char *name = exit_status_signal_name(signo, buffer, sizeof(buffer));
+    const char *name = signal_name(signo, buffer, sizeof(buffer));
 
     if (++agent->n_stop_signals == 1) {
         if (agent->state == AGENT_RUNNING || agent->state == AGENT_BETWEEN) {
@@ -158,19 +164,63 @@ static void stop_signal_came(struct agent *agent, int signo)
     agent_event(agent, AGENT_EV_SECOND_SIGNAL, signo);
 }
 
+static void stop_for_time(struct agent *agent, const char *why)
+{
+    if (agent->state != AGENT_RUNNING && agent->state != AGENT_BETWEEN) {
+        return; /* it ends already */
+    }
+    agent->timed_out = true;
+    say_stopping(agent, why);
+    agent_event(agent, AGENT_EV_STOP, SIGTERM);
+}
+
 static void time_is_up(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
     char why[64];
 
-    if (agent->state != AGENT_RUNNING && agent->state != AGENT_BETWEEN) {
-        return; /* it ends already */
-    }
-    agent->timed_out = true;
     (void)snprintf(why, sizeof(why), "--timeout=%g is over",
                    (double)agent->setup->config->timeout_ms / 1000);
-    say_stopping(agent, why);
-    agent_event(agent, AGENT_EV_STOP, SIGTERM);
+    stop_for_time(agent, why);
+}
+
+/*
+ * Some ranks have ended well and others go on: right for many jobs, and for
+ * others a sign that they wait for ever. Say so, ever more seldom.
+ */
+static void spread_goes_on(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    const struct config *config = agent->setup->config;
+    char running[128];
+    char why[256];
+
+    worker_group_list_running(&agent->group, running, sizeof(running));
+    if (config->spread_ms > 0) {
+        (void)snprintf(why, sizeof(why),
+                       "--max-spread=%g is over and rank %s still runs",
+                       (double)config->spread_ms / 1000, running);
+        stop_for_time(agent, why);
+        return;
+    }
+    log_line(LOG_INFO, "the first rank ended %g s ago; still running: rank %s",
+             (double)agent->spread_said_ms / 1000, running);
+    (void)uv_timer_start(timer, spread_goes_on, agent->spread_said_ms, 0);
+    agent->spread_said_ms *= 2;
+}
+
+/* The first rank of an attempt has ended well: watch how long others take. */
+static void spread_begins(struct agent *agent)
+{
+    uint64_t spread_ms = agent->setup->config->spread_ms;
+
+    if (agent->state != AGENT_RUNNING || agent->group.n_running == 0 ||
+        uv_is_active((uv_handle_t *)&agent->spread_timer)) {
+        return;
+    }
+    agent->spread_said_ms = SPREAD_FIRST_MS;
+    (void)uv_timer_start(&agent->spread_timer, spread_goes_on,
+                         spread_ms > 0 ? spread_ms : SPREAD_FIRST_MS, 0);
 }
 
 /*
@@ -191,17 +241,42 @@ static void reap_others(struct agent *agent)
     }
 }
 
+static void send_signal(struct agent *agent, enum guard_msg_type type,
+                        int signo)
+{
+    struct guard_msg msg = { .type = type, .signo = (uint32_t)signo };
+
+    (void)guard_link_send(&agent->link, &msg);
+}
+
+/* Ctrl-Z: the workers' groups first, then ourselves; CONT goes the same way. */
+static void pause_all(struct agent *agent)
+{
+    send_signal(agent, GUARD_GROUPS, SIGSTOP);
+    (void)raise(SIGSTOP);
+}
+
 static void on_signal(int signo, void *arg)
 {
     struct agent *agent = arg;
-    struct guard_msg msg = { .type = GUARD_SIGNAL, .signo = (uint32_t)signo };
 
-    if (signo == SIGCHLD) {
-        reap_others(agent);
-    } else if (signals_is_stop(signo)) {
+    if (signal_is_stop(signo)) {
         stop_signal_came(agent, signo);
-    } else {
-        (void)guard_link_send(&agent->link, &msg);
+        return;
+    }
+    switch (signo) {
+    case SIGCHLD:
+        reap_others(agent);
+        break;
+    case SIGTSTP:
+        pause_all(agent);
+        break;
+    case SIGCONT:
+        send_signal(agent, GUARD_GROUPS, SIGCONT);
+        break;
+    default:
+        send_signal(agent, GUARD_SIGNAL, signo);
+        break;
     }
 }
 
@@ -229,6 +304,8 @@ static void on_message(const struct guard_msg *msg, void *arg)
     default:
         if (worker_group_take(&agent->group, msg)) {
             agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
+        } else if (msg->type == GUARD_EXITED) {
+            spread_begins(agent);
         }
         break;
     }
@@ -442,9 +519,12 @@ static int agent_open(struct agent *agent)
     (void)uv_timer_init(&agent->loop, &agent->limit_timer);
     agent->slow_timer.data = agent;
     agent->next_timer.data = agent;
+    (void)uv_timer_init(&agent->loop, &agent->spread_timer);
     agent->limit_timer.data = agent;
+    agent->spread_timer.data = agent;
     rc = signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
-                       on_signal, nothing_more, agent);
+                       agent->setup->config->forward, on_signal, nothing_more,
+                       agent);
     if (rc == 0) {
         rc = guard_link_start(&agent->link, &agent->loop,
                               agent->setup->guard.fd, &link_events, agent);

@@ -3,9 +3,11 @@
 #include "common/env_names.h"
 #include "common/parse.h"
 #include "launcher/exit_status.h"
+#include "launcher/signal_names.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +102,34 @@ static int resolve_restarts(const struct options *options, uint32_t *n_out,
     return 0;
 }
 
+static int resolve_forward(const struct options *options, int *forward,
+                           struct err *err)
+{
+    const char *cursor = options->values[OPT_FORWARD_SIGNALS].text;
+    const char *item;
+    size_t n = 0;
+    size_t len;
+
+    while (parse_list_next(&cursor, &item, &len)) {
+        int signo = signal_number(item, len);
+
+        if (len == 0) {
+            continue;
+        }
+        if (signo == 0 || signo == SIGKILL || signo == SIGSTOP ||
+            signo == SIGCHLD || signo == SIGCONT || signo == SIGTSTP ||
+            signal_is_stop(signo) || n == FORWARD_MAX) {
+            return err_set(err, -EINVAL,
+                           "--forward-signals: %.*s cannot be passed on; give "
+                           "names such as USR1,USR2",
+                           (int)len, item);
+        }
+        forward[n++] = signo;
+    }
+    forward[n] = 0;
+    return 0;
+}
+
 /* Every time and count. */
 static int resolve_limits(const struct options *options, struct config *config,
                           struct err *err)
@@ -115,6 +145,12 @@ static int resolve_limits(const struct options *options, struct config *config,
     }
     if (rc == 0) {
         rc = resolve_seconds(options, OPT_TIMEOUT, &config->timeout_ms, err);
+    }
+    if (rc == 0) {
+        rc = resolve_seconds(options, OPT_MAX_SPREAD, &config->spread_ms, err);
+    }
+    if (rc == 0) {
+        rc = resolve_forward(options, config->forward, err);
     }
     return rc;
 }

@@ -14,7 +14,11 @@
 
 #include <stdint.h>
 
+#define FORWARD_MAX 16
+
 struct config {
+    int forward[FORWARD_MAX + 1]; /* signals to pass on, 0 at the end */
+    uint64_t spread_ms; /* from the first good end to the last; 0: any */
     uint32_t n_workers;
     uint64_t shutdown_ms;
     uint32_t stdin_worker; /* as in struct guard_plan */

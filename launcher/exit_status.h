@@ -22,9 +22,6 @@ int exit_status_code(int wait_status);
 /* "exited with code 7", "was killed by SIGSEGV (core dumped)". */
 void exit_status_describe(int wait_status, char *text_out, size_t size);
 
-/* "SIGTERM", "SIGRTMIN+3", "signal 77". The text lives in buffer or longer. */
-const char *exit_status_signal_name(int signo, char *buffer, size_t size);
-
 /* The exit code when exec failed with this errno (> 0): 126 or 127. */
 int exit_status_of_exec(int exec_errno);
 

@@ -91,8 +91,11 @@ static void guard_handle(struct guard *guard, const struct guard_msg *msg)
         break;
     case GUARD_SIGNAL:
         if (guard->plan != NULL) {
-            guard_job_signal(&guard->job, (int)msg->signo);
+            guard_job_forward(&guard->job, (int)msg->signo);
         }
+        break;
+    case GUARD_GROUPS:
+        guard_job_groups(&guard->job, (int)msg->signo);
         break;
     case GUARD_STOP:
         /*

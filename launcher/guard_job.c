@@ -149,7 +149,11 @@ static void signal_shell_children(const struct proc_table *table, pid_t shell,
     }
 }
 
-void guard_job_signal(struct guard_job *job, int signo)
+/*
+ * Signal each main process once; a shell's children in its group are main
+ * processes too. always: also the shell, whether it has a trap or not.
+ */
+static void signal_main_processes(struct guard_job *job, int signo, bool always)
 {
     bool scanned = false;
     uint32_t i;
@@ -169,9 +173,27 @@ void guard_job_signal(struct guard_job *job, int signo)
          * The shell first: one whose child was killed before it knows of the
          * stop itself says "Terminated" on the user's screen.
          */
-        (void)kill(worker->pid, signo);
+        if (!shell || always || proc_catches(worker->pid, signo)) {
+            (void)kill(worker->pid, signo);
+        }
         if (shell && scanned) {
             signal_shell_children(&job->reaper.table, worker->pid, signo);
+        }
+    }
+}
+
+void guard_job_forward(struct guard_job *job, int signo)
+{
+    signal_main_processes(job, signo, false);
+}
+
+void guard_job_groups(struct guard_job *job, int signo)
+{
+    uint32_t i;
+
+    for (i = 0; i < job->n_forked; i++) {
+        if (!job->workers[i].group_empty) {
+            (void)kill(-job->workers[i].pid, signo);
         }
     }
 }
@@ -189,7 +211,7 @@ void guard_job_stop(struct guard_job *job, int signo, uint64_t grace_ms)
     job->n_workers = job->n_forked; /* no new ones */
     job->kill_ms = clock_deadline(grace_ms);
     job->pause_ms = PAUSE_FIRST_MS;
-    guard_job_signal(job, signo);
+    signal_main_processes(job, signo, true);
 }
 
 void guard_job_kill(struct guard_job *job)

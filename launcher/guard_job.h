@@ -63,8 +63,14 @@ int guard_job_begin(struct guard_job *job, struct guard_plan *plan);
 /* Forget a job that is done, so that another one may begin. */
 void guard_job_reset(struct guard_job *job);
 
-/* Signal each main process once. */
-void guard_job_signal(struct guard_job *job, int signo);
+/*
+ * Signal each main process once. A shell itself gets it only if it has a trap
+ * for it: it would die of it, and its children with their work undone.
+ */
+void guard_job_forward(struct guard_job *job, int signo);
+
+/* Signal every worker's process group: SIGSTOP, SIGCONT. */
+void guard_job_groups(struct guard_job *job, int signo);
 
 /* Begin to stop, or, with grace 0 or at the agent's end, to kill. */
 void guard_job_stop(struct guard_job *job, int signo, uint64_t grace_ms);

@@ -39,6 +39,7 @@ static const struct layout {
     [GUARD_SPAWN] = { 2, { U32(count), U64(size) } },
     [GUARD_SIGNAL] = { 1, { U32(signo) } },
     [GUARD_STOP] = { 2, { U32(signo), U64(grace_ms) } },
+    [GUARD_GROUPS] = { 1, { U32(signo) } },
     [GUARD_SPAWNED] = { 3, { U32(worker), U32(pid), U64(at_ns) } },
     [GUARD_FAILED] = { 3, { U32(worker), U32(step), U32(error) } },
     [GUARD_EXITED] = { 5,

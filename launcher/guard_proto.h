@@ -23,6 +23,7 @@ enum guard_msg_type {
     GUARD_SPAWN = 1, /* count workers; a plan of size bytes comes along */
     GUARD_SIGNAL,    /* signo once to each worker's main process */
     GUARD_STOP,      /* signo, then KILL after grace_ms; 0: KILL at once */
+    GUARD_GROUPS,    /* signo to every worker's process group (STOP, CONT) */
     /* guard to agent */
     GUARD_SPAWNED, /* worker, pid, at_ns */
     GUARD_FAILED,  /* worker, step, error: it never ran */

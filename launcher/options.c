@@ -40,6 +40,13 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_TIMEOUT] = { "timeout", 0, OPTION_VALUE, "SECONDS", "0",
                       "stop the job after this time, exit 124; 0: never", NULL,
                       NULL },
+    [OPT_MAX_SPREAD] = { "max-spread", 0, OPTION_VALUE, "SECONDS", "0",
+                         "stop the job when a rank still runs this long after "
+                         "the first has ended well, exit 124; 0: never",
+                         NULL, NULL },
+    [OPT_FORWARD_SIGNALS] = { "forward-signals", 0, OPTION_VALUE, "NAMES",
+                              "USR1,USR2", "signals to pass on to the workers",
+                              NULL, NULL },
     [OPT_STDIN] = { "stdin", 0, OPTION_VALUE, "none|all|RANK", "0",
                     "who gets our standard input; the others read an end of "
                     "file",

@@ -173,6 +173,22 @@ void proc_wchan(pid_t pid, char *text_out, size_t size)
     file_read(path, text_out, size);
 }
 
+bool proc_catches(pid_t pid, int signo)
+{
+    char path[64];
+    char text[4096];
+    const char *row;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    file_read(path, text, sizeof(text));
+    row = strstr(text, "\nSigCgt:");
+    if (row == NULL) {
+        return false;
+    }
+    return (strtoull(row + strlen("\nSigCgt:"), NULL, 16) >> (signo - 1) & 1) !=
+           0;
+}
+
 bool proc_is_shell(pid_t pid)
 {
     static const char *const shells[] = { "sh",  "bash",    "dash",

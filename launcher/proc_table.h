@@ -46,6 +46,9 @@ void proc_table_destroy(struct proc_table *table);
 /* The kernel function a process waits in; "" where that is not told. */
 void proc_wchan(pid_t pid, char *text_out, size_t size);
 
+/* Whether a process has a handler of its own for a signal. */
+bool proc_catches(pid_t pid, int signo);
+
 /* Whether a process runs a well-known shell, by its executable's name. */
 bool proc_is_shell(pid_t pid);
 

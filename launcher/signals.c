@@ -1,17 +1,11 @@
 #include "launcher/signals.h"
 
+#include <errno.h>
+
 static const int watched[] = { SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
-                               SIGUSR1, SIGUSR2, SIGCHLD };
+                               SIGCHLD, SIGTSTP, SIGCONT };
 
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
-
-_Static_assert(N_WATCHED <= SIGNALS_MAX, "one handle for each signal");
-
-bool signals_is_stop(int signo)
-{
-    return signo == SIGTERM || signo == SIGINT || signo == SIGHUP ||
-           signo == SIGQUIT;
-}
 
 static void signal_came(uv_signal_t *handle, int signo)
 {
@@ -31,8 +25,25 @@ static void handle_closed(uv_handle_t *handle)
     }
 }
 
+static int signal_watch(struct signals *signals, uv_loop_t *loop, int signo)
+{
+    uv_signal_t *handle = &signals->handles[signals->n_handles];
+    int rc;
+
+    if (signals->n_handles == SIGNALS_MAX) {
+        return -E2BIG;
+    }
+    rc = uv_signal_init(loop, handle);
+    if (rc < 0) {
+        return rc;
+    }
+    handle->data = signals;
+    signals->n_handles++;
+    return uv_signal_start(handle, signal_came, signo);
+}
+
 int signals_start(struct signals *signals, uv_loop_t *loop,
-                  const struct inherited *inherited,
+                  const struct inherited *inherited, const int *forward,
                   void (*on_signal)(int signo, void *arg),
                   void (*on_closed)(void *arg), void *arg)
 {
@@ -43,18 +54,13 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
                                  .on_closed = on_closed,
                                  .arg = arg };
     for (i = 0; i < N_WATCHED && rc == 0; i++) {
-        uv_signal_t *handle = &signals->handles[signals->n_handles];
-
-        if (watched[i] != SIGTERM && watched[i] != SIGCHLD &&
-            inherited_is_ignored(inherited, watched[i])) {
-            continue;
+        if (watched[i] == SIGTERM || watched[i] == SIGCHLD ||
+            !inherited_is_ignored(inherited, watched[i])) {
+            rc = signal_watch(signals, loop, watched[i]);
         }
-        rc = uv_signal_init(loop, handle);
-        if (rc == 0) {
-            handle->data = signals;
-            signals->n_handles++;
-            rc = uv_signal_start(handle, signal_came, watched[i]);
-        }
+    }
+    for (i = 0; forward[i] != 0 && rc == 0; i++) {
+        rc = signal_watch(signals, loop, forward[i]);
     }
     signals->n_open = signals->n_handles;
     return rc;
@@ -64,14 +70,14 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
  * libuv gives a signal its default action back when its handle closes. One
  * that comes after that must not end us with its own status instead of ours.
  */
-static void signals_block(void)
+static void signals_block(const struct signals *signals)
 {
     sigset_t set;
     size_t i;
 
     (void)sigemptyset(&set);
-    for (i = 0; i < N_WATCHED; i++) {
-        (void)sigaddset(&set, watched[i]);
+    for (i = 0; i < signals->n_handles; i++) {
+        (void)sigaddset(&set, signals->handles[i].signum);
     }
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
@@ -84,7 +90,7 @@ void signals_stop(struct signals *signals)
         return;
     }
     signals->stopping = true;
-    signals_block();
+    signals_block(signals);
     for (i = 0; i < signals->n_handles; i++) {
         uv_close((uv_handle_t *)&signals->handles[i], handle_closed);
     }

@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-#define SIGNALS_MAX 8
+#define SIGNALS_MAX 32
 
 struct signals {
     uv_signal_t handles[SIGNALS_MAX];
@@ -24,18 +24,15 @@ struct signals {
     void *arg;
 };
 
-/* Whether a signal asks to stop the job (TERM, INT, HUP, QUIT). */
-bool signals_is_stop(int signo);
-
 /*
- * Begin to watch. on_signal gets stop signals, USR1, USR2 (to pass on) and
- * CHLD.
+ * Begin to watch: stop signals, CHLD, TSTP, CONT, and those of forward, which
+ * ends with 0.
  *
  * Returns 0 or a negative errno; on_closed runs in either case, once, after
  * signals_stop.
  */
 int signals_start(struct signals *signals, uv_loop_t *loop,
-                  const struct inherited *inherited,
+                  const struct inherited *inherited, const int *forward,
                   void (*on_signal)(int signo, void *arg),
                   void (*on_closed)(void *arg), void *arg);
 

@@ -1,6 +1,7 @@
 #include "launcher/worker_group.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int worker_group_init(struct worker_group *group, uint32_t n)
@@ -92,5 +93,25 @@ void worker_group_stopped(struct worker_group *group)
             group->workers[i].stopped_by_us = true;
             group->n_stopped++;
         }
+    }
+}
+
+void worker_group_list_running(const struct worker_group *group, char *text_out,
+                               size_t size)
+{
+    size_t len = 0;
+    uint32_t i;
+
+    text_out[0] = '\0';
+    for (i = 0; i < group->n; i++) {
+        if (group->workers[i].state != WORKER_RUNNING) {
+            continue;
+        }
+        if (len + 24 > size) {
+            (void)snprintf(text_out + len, size - len, " ...");
+            return;
+        }
+        len += (size_t)snprintf(text_out + len, size - len, "%s%u",
+                                len > 0 ? ", " : "", i);
     }
 }

@@ -52,6 +52,10 @@ bool worker_group_take(struct worker_group *group, const struct guard_msg *msg);
 /* The group is being stopped: whoever runs now is stopped by us. */
 void worker_group_stopped(struct worker_group *group);
 
+/* Which ranks run: "1", "0, 2, 3", cut with "..." where size is short. */
+void worker_group_list_running(const struct worker_group *group, char *text_out,
+                               size_t size);
+
 void worker_group_destroy(struct worker_group *group);
 
 #endif

@@ -150,6 +150,7 @@ static void no_signal(int signo, void *arg)
 static bool signals_scenario(void)
 {
     static struct signals signals;
+    static const int forward[] = { SIGUSR1, 0 };
     struct inherited inherited = { 0 };
     uv_loop_t loop;
     int rc;
@@ -158,7 +159,8 @@ static bool signals_scenario(void)
     if (rc < 0) {
         return false;
     }
-    rc = signals_start(&signals, &loop, &inherited, no_signal, nothing, NULL);
+    rc = signals_start(&signals, &loop, &inherited, forward, no_signal, nothing,
+                       NULL);
     signals_stop(&signals);
     signals_stop(&signals);
     (void)uv_run(&loop, UV_RUN_DEFAULT);

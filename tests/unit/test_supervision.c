@@ -7,7 +7,7 @@
 #include "launcher/failure.h"
 #include "launcher/nproc.h"
 #include "launcher/ranks.h"
-#include "launcher/signals.h"
+#include "launcher/signal_names.h"
 #include "launcher/worker_env.h"
 #include "tests/unit/unit.h"
 
@@ -201,11 +201,41 @@ static void ends_are_described(void **state)
         assert_string_equal(text, rows[i].text);
         assert_int_equal(exit_status_code(rows[i].status), rows[i].code);
     }
-    assert_string_equal(
-        exit_status_signal_name(SIGRTMIN + 3, text, sizeof(text)),
-        "SIGRTMIN+3");
-    assert_string_equal(exit_status_signal_name(99, text, sizeof(text)),
-                        "signal 99");
+    assert_string_equal(signal_name(SIGRTMIN + 3, text, sizeof(text)),
+                        "SIGRTMIN+3");
+    assert_string_equal(signal_name(99, text, sizeof(text)), "signal 99");
+}
+
+static void signals_have_names_and_numbers(void **state)
+{
+    (void)state;
+    assert_int_equal(signal_number("SIGUSR1", 7), SIGUSR1);
+    assert_int_equal(signal_number("usr2", 4), SIGUSR2);
+    assert_int_equal(signal_number("USR1,USR2", 4), SIGUSR1);
+    assert_int_equal(signal_number("10", 2), 10);
+    assert_int_equal(signal_number("", 0), 0);
+    assert_int_equal(signal_number("SIG", 3), 0);
+    assert_int_equal(signal_number("NOSUCH", 6), 0);
+    assert_int_equal(signal_number("0", 1), 0);
+    assert_int_equal(signal_number("9999", 4), 0);
+}
+
+static void running_ranks_are_listed(void **state)
+{
+    struct worker_group group;
+    char text[64];
+
+    (void)state;
+    spawn_all(&group, 100);
+    worker_group_list_running(&group, text, sizeof(text));
+    assert_true(strlen(text) < sizeof(text));
+    assert_non_null(strstr(text, " ..."));
+    worker_group_destroy(&group);
+    spawn_all(&group, 3);
+    (void)end(&group, 1, 0);
+    worker_group_list_running(&group, text, sizeof(text));
+    assert_string_equal(text, "0, 2");
+    worker_group_destroy(&group);
 }
 
 static void the_agent_moves_by_its_table(void **state)
@@ -319,10 +349,10 @@ static void stop_signals_are_four(void **state)
 
     (void)state;
     for (signo = 1; signo < NSIG; signo++) {
-        n += signals_is_stop(signo);
+        n += signal_is_stop(signo);
     }
     assert_int_equal(n, 4);
-    assert_true(signals_is_stop(SIGTERM));
+    assert_true(signal_is_stop(SIGTERM));
 }
 
 int main(void)
@@ -335,6 +365,8 @@ int main(void)
         cmocka_unit_test(flaunchs_own_failure_is_125),
         cmocka_unit_test(strange_messages_change_nothing),
         cmocka_unit_test(ends_are_described),
+        cmocka_unit_test(signals_have_names_and_numbers),
+        cmocka_unit_test(running_ranks_are_listed),
         cmocka_unit_test(the_agent_moves_by_its_table),
         cmocka_unit_test(ranks_are_contiguous_per_node),
         cmocka_unit_test(numbers_of_workers_have_bounds),

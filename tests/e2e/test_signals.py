@@ -1,0 +1,71 @@
+"""Signals that are passed on, and a job that is paused."""
+from scenario import *
+
+
+def state_of(pid):
+    with open('/proc/%d/stat' % pid) as f:
+        return f.read().rpartition(')')[2].split()[0]
+
+
+def test_ctrl_z_stops_all_and_cont_goes_on():
+    token = new_token()
+    p = start(['--nproc_per_node=2', 'sh', '-c', 'sleep 0.5 & wait; exit 0'],
+              token=token)
+    workers = wait_for_workers(token, 'sh', 2) + \
+        wait_for_workers(token, 'sleep', 2)
+    p.send_signal(signal.SIGTSTP)
+    wait_until(lambda: all(state_of(pid) == 'T' for pid in workers + [p.pid]),
+               'all stopped')
+    time.sleep(0.6)  # the workers' time, which they must not use
+    assert all(state_of(pid) == 'T' for pid in workers)
+    p.send_signal(signal.SIGCONT)
+    assert finish(p).code == 0
+    assert_nothing_left(token)
+
+
+def test_a_paused_job_can_be_stopped():
+    token = new_token()
+    p = start(['--nproc_per_node=2', 'sleep', '100'], token=token)
+    workers = wait_for_workers(token, 'sleep', 2)
+    p.send_signal(signal.SIGTSTP)
+    wait_until(lambda: all(state_of(pid) == 'T' for pid in workers + [p.pid]),
+               'all stopped')
+    p.send_signal(signal.SIGCONT)
+    p.send_signal(signal.SIGTERM)
+    assert finish(p).code == 143
+    assert_nothing_left(token)
+
+
+def test_a_wrapper_shell_survives_what_its_child_handles():
+    """A shell without a trap would die of USR1, and its child with it."""
+    with TempDir() as d:
+        with open(d + '/child.py', 'w') as f:
+            f.write('import os, signal\n'
+                    'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n'
+                    'os.write(1, b"ready\\n")\n'
+                    'signal.sigwait([signal.SIGUSR1])\n'
+                    'os.write(1, b"got it\\n")\n')
+        token = new_token()
+        p = start(['bash', '-c', 'python3 %s/child.py; exit 3' % d],
+                  token=token)
+        assert p.stdout.readline() == b'ready\n'
+        p.send_signal(signal.SIGUSR1)
+        r = finish(p)
+        assert r.code == 3 and r.out == 'got it\n', r
+        assert_nothing_left(token)
+
+
+def test_other_signals_are_passed_on_when_named():
+    token = new_token()
+    p = start(['--forward-signals=WINCH,SIGRTMIN', 'true'], token=token)
+    r = finish(p)
+    assert r.code == 2 and 'SIGRTMIN cannot be passed on' in r.err, r
+    p = start(['--forward-signals=WINCH', 'python3', '-c',
+               'import os, signal\n'
+               'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])\n'
+               'os.write(1, b"ready\\n")\n'
+               'signal.sigwait([signal.SIGWINCH])\n'], token=token)
+    assert p.stdout.readline() == b'ready\n'
+    p.send_signal(signal.SIGWINCH)
+    assert finish(p).code == 0
+    assert_nothing_left(token)
