@@ -125,7 +125,7 @@ static int binary_find(const char *name, const char *path_env, char **path_out,
 static int binary_resolve(const char *name, const char *path_env,
                           char **path_out, struct err *err)
 {
-    char *path;
+    char *path = NULL;
     int rc = binary_find(name, path_env, &path, err);
 
     if (rc < 0) {
