@@ -128,8 +128,8 @@ static int binary_resolve(const char *name, const char *path_env,
     char *path = NULL;
     int rc = binary_find(name, path_env, &path, err);
 
-    if (rc < 0) {
-        return rc;
+    if (path == NULL) {
+        return rc; /* binary_find has written err */
     }
     rc = interpreter_check(path, err);
     if (rc < 0) {
