@@ -2,8 +2,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/store_host.h"
 #include "launcher/agent_state.h"
+#include "launcher/attempt.h"
 #include "launcher/coordinator.h"
 #include "launcher/exit_status.h"
 #include "launcher/failure.h"
@@ -13,10 +13,9 @@
 #include "launcher/signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,9 +36,7 @@ struct agent {
     uint64_t spread_said_ms; /* the next word on it, after that end */
     struct coordinator coordinator;
     struct job_env job; /* of this attempt */
-    struct store_host *store;
-    struct worker_group group;
-    uint64_t attempt_began_ms;
+    struct attempt attempt;
     enum agent_state state;
     int stop_signal;
     unsigned n_stop_signals;
@@ -57,6 +54,8 @@ static void agent_finish(struct agent *agent)
 
     signals_stop(&agent->signals);
     guard_link_stop(&agent->link);
+    /* The guard leaves by this while we put the rest away. */
+    (void)shutdown(agent->setup->guard.fd, SHUT_RDWR);
     for (i = 0; i < sizeof(timers) / sizeof(timers[0]); i++) {
         uv_close((uv_handle_t *)timers[i], NULL);
     }
@@ -82,7 +81,7 @@ static void slow_stop(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
     double seconds = (double)agent->setup->config->shutdown_ms / 1000;
-    uint32_t rank = agent->group.first_failure;
+    uint32_t rank = agent->attempt.group.first_failure;
 
     if (agent->state != AGENT_STOPPING || rank == WORKER_NONE) {
         return;
@@ -90,11 +89,11 @@ static void slow_stop(uv_timer_t *timer)
     log_line(LOG_INFO,
              "rank %u failed; %u other%s still running and will be killed "
              "%g s after it",
-             rank, agent->group.n_running,
-             agent->group.n_running == 1 ? " is" : "s are", seconds);
+             rank, agent->attempt.group.n_running,
+             agent->attempt.group.n_running == 1 ? " is" : "s are", seconds);
 }
 
-static void attempt_begin(struct agent *agent);
+static void next_attempt_begin(struct agent *agent);
 static void attempt_over(struct agent *agent);
 
 /* Move on, and do what entering the new state means. */
@@ -110,12 +109,12 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
     agent->state = state;
     switch (state) {
     case AGENT_STOPPING:
-        worker_group_stopped(&agent->group);
+        worker_group_stopped(&agent->attempt.group);
         send_stop(agent, signo, agent->setup->config->shutdown_ms);
         (void)uv_timer_start(&agent->slow_timer, slow_stop, SLOW_STOP_MS, 0);
         break;
     case AGENT_KILLING:
-        worker_group_stopped(&agent->group);
+        worker_group_stopped(&agent->attempt.group);
         send_stop(agent, SIGKILL, 0);
         break;
     case AGENT_BETWEEN:
@@ -124,7 +123,7 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
         attempt_over(agent);
         break;
     case AGENT_RUNNING:
-        attempt_begin(agent);
+        next_attempt_begin(agent);
         break;
     case AGENT_ENDED:
         agent_finish(agent);
@@ -138,8 +137,8 @@ static void say_stopping(const struct agent *agent, const char *why)
     log_line(LOG_INFO,
              "%s: %u worker%s stopping; SIGKILL in %g s, or at the next "
              "signal",
-             why, agent->group.n_running,
-             agent->group.n_running == 1 ? " is" : "s are",
+             why, agent->attempt.group.n_running,
+             agent->attempt.group.n_running == 1 ? " is" : "s are",
              (double)agent->setup->config->shutdown_ms / 1000);
 }
 
@@ -158,8 +157,8 @@ static void stop_signal_came(struct agent *agent, int signo)
     }
     if (agent->state == AGENT_STOPPING) {
         log_line(LOG_INFO, "%s again: killing %u worker%s", name,
-                 agent->group.n_running,
-                 agent->group.n_running == 1 ? "" : "s");
+                 agent->attempt.group.n_running,
+                 agent->attempt.group.n_running == 1 ? "" : "s");
     }
     agent_event(agent, AGENT_EV_SECOND_SIGNAL, signo);
 }
@@ -195,7 +194,7 @@ static void spread_goes_on(uv_timer_t *timer)
     char running[128];
     char why[256];
 
-    worker_group_list_running(&agent->group, running, sizeof(running));
+    worker_group_list_running(&agent->attempt.group, running, sizeof(running));
     if (config->spread_ms > 0) {
         (void)snprintf(why, sizeof(why),
                        "--max-spread=%g is over and rank %s still runs",
@@ -214,7 +213,7 @@ static void spread_begins(struct agent *agent)
 {
     uint64_t spread_ms = agent->setup->config->spread_ms;
 
-    if (agent->state != AGENT_RUNNING || agent->group.n_running == 0 ||
+    if (agent->state != AGENT_RUNNING || agent->attempt.group.n_running == 0 ||
         uv_is_active((uv_handle_t *)&agent->spread_timer)) {
         return;
     }
@@ -302,7 +301,7 @@ static void on_message(const struct guard_msg *msg, void *arg)
         on_left(agent, msg);
         break;
     default:
-        if (worker_group_take(&agent->group, msg)) {
+        if (worker_group_take(&agent->attempt.group, msg)) {
             agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
         } else if (msg->type == GUARD_EXITED) {
             spread_begins(agent);
@@ -361,95 +360,14 @@ static const struct guard_link_events link_events = {
     .closed = nothing_more,
 };
 
-/*
- * A terminal whose foreground is somebody else's is nobody's standard input:
- * a worker that read it would be stopped, and with it the job.
- */
-static uint32_t stdin_worker(const struct config *config)
+/* The workers go first: the guard forks them while we do the rest. */
+static void next_attempt_begin(struct agent *agent)
 {
-    pid_t foreground = tcgetpgrp(STDIN_FILENO);
+    int rc = attempt_send_workers(&agent->attempt, agent->setup->config,
+                                  &agent->job, agent->setup->guard.fd);
 
-    return isatty(STDIN_FILENO) && foreground != getpgrp()
-               ? GUARD_STDIN_NONE
-               : config->stdin_worker;
-}
-
-/* Environments and arguments of all workers, handed to the guard. */
-static int send_workers(struct agent *agent)
-{
-    const struct config *config = agent->setup->config;
-    struct env_list *own = calloc(config->n_workers, sizeof(*own));
-    char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
-    struct env_list shared = { 0 };
-    struct guard_plan plan = { .stdin_worker = stdin_worker(config),
-                               .path = config->command.path,
-                               .argv = config->command.argv,
-                               .n_workers = config->n_workers,
-                               .worker_env = own_strings };
-    uint32_t i;
-    int rc;
-
-    rc = own != NULL && own_strings != NULL ? 0 : -ENOMEM;
     if (rc == 0) {
-        rc = worker_env_shared(environ, &agent->job, &shared);
-    }
-    for (i = 0; i < config->n_workers && rc == 0; i++) {
-        struct place place = ranks_place(&config->n_workers, 1, 0, i);
-
-        rc = worker_env_own(&place, &own[i]);
-        own_strings[i] = own[i].strings;
-    }
-    if (rc == 0) {
-        plan.base_env = shared.strings;
-        plan.n_base_env = shared.n;
-        rc = guard_link_send_plan(&agent->link, &plan);
-    }
-    for (i = 0; i < config->n_workers && own != NULL; i++) {
-        env_list_destroy(&own[i]);
-    }
-    env_list_destroy(&shared);
-    free(own_strings);
-    free(own);
-    return rc;
-}
-
-/*
- * A store of its own for every attempt: old keys would be believed. The
- * socket stays, so the port does too.
- */
-static int store_begin(struct agent *agent)
-{
-    struct err err = { 0 };
-    int fd = fcntl(agent->setup->listen_fd, F_DUPFD_CLOEXEC, 0);
-    int rc;
-
-    if (fd < 0) {
-        rc = err_sys(&err, -errno, "cannot start the store");
-    } else {
-        rc = store_host_start(fd, &agent->store, &err);
-    }
-    if (rc < 0) {
-        log_line(LOG_ERROR, "%s", err.text);
-    }
-    return rc;
-}
-
-/*
- * Workers first, then the store's thread: their connections wait in the
- * socket's queue, and the two start side by side.
- */
-static void attempt_begin(struct agent *agent)
-{
-    int rc = worker_group_init(&agent->group, agent->setup->config->n_workers);
-
-    agent->attempt_began_ms = clock_ms();
-    if (rc == 0) {
-        rc = send_workers(agent);
-    }
-    if (rc < 0) {
-        log_line(LOG_ERROR, "cannot start the workers: %s", strerror(-rc));
-    } else {
-        rc = store_begin(agent);
+        rc = attempt_serve(&agent->attempt, agent->setup->listen_fd);
     }
     if (rc < 0) {
         agent->own_failure = EXIT_FLAUNCH;
@@ -460,7 +378,7 @@ static void attempt_begin(struct agent *agent)
 static struct outcome agent_outcome(const struct agent *agent)
 {
     return (struct outcome){
-        .group = &agent->group,
+        .group = &agent->attempt.group,
         .program = agent->setup->config->command.path,
         .stop_signal = agent->stop_signal,
         .timed_out = agent->timed_out,
@@ -475,7 +393,7 @@ static void next_attempt(uv_timer_t *timer)
     if (agent->state != AGENT_BETWEEN) {
         return;
     }
-    worker_group_destroy(&agent->group);
+    attempt_end(&agent->attempt);
     agent->job.attempt = agent->coordinator.restarts;
     agent_event(agent, AGENT_EV_NEXT, 0);
 }
@@ -486,22 +404,22 @@ static void attempt_over(struct agent *agent)
     struct outcome outcome = agent_outcome(agent);
     int code = outcome_exit_code(&outcome);
     struct attempt_end end = {
-        .failed = agent->group.first_failure != WORKER_NONE,
+        .failed = agent->attempt.group.first_failure != WORKER_NONE,
         .for_good = agent->n_stop_signals > 0 || agent->timed_out ||
                     agent->own_failure != 0 || code == EXIT_NOT_FOUND ||
                     code == EXIT_NOT_EXECUTABLE,
-        .lasted_ms = clock_ms() - agent->attempt_began_ms,
+        .lasted_ms = clock_ms() - agent->attempt.began_ms,
     };
     uint64_t delay_ms;
     char text[512];
 
-    store_host_stop(agent->store);
-    agent->store = NULL;
     if (!coordinator_attempt_ended(&agent->coordinator, &end, &delay_ms)) {
         agent_event(agent, AGENT_EV_END, 0);
         return;
     }
     outcome_describe(&outcome, text, sizeof(text));
+    /* Its outcome is asked for again if there is no next attempt after all. */
+    attempt_stop_store(&agent->attempt);
     log_line(LOG_WARN, "%s; restart %u of %u in %g s", text,
              agent->coordinator.restarts, agent->coordinator.max_restarts,
              (double)delay_ms / 1000);
@@ -543,7 +461,6 @@ static int agent_open(struct agent *agent)
 /* Wait for the guard's end, so that nothing of us outlives us. */
 static void guard_wait_end(struct agent *agent)
 {
-    (void)close(agent->setup->guard.fd);
     if (!agent->guard_gone) {
         while (waitpid(agent->setup->guard.pid, NULL, 0) < 0 &&
                errno == EINTR) {
@@ -563,45 +480,56 @@ static int agent_result(const struct agent *agent)
     return outcome_exit_code(&outcome);
 }
 
-/* The whole run, once the loop is there. */
+/* The whole run: its workers are started already. */
 static int agent_main(struct agent *agent)
 {
-    int rc = agent_open(agent);
     int code = EXIT_FLAUNCH;
+    int rc = agent_open(agent);
 
-    if (rc == 0) {
-        attempt_begin(agent);
-    } else {
+    if (rc < 0) {
         log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
+    } else if (attempt_serve(&agent->attempt, agent->setup->listen_fd) < 0) {
+        agent->own_failure = EXIT_FLAUNCH;
+        agent_event(agent, AGENT_EV_OWN_FAILURE, SIGKILL);
     }
     (void)uv_run(&agent->loop, UV_RUN_DEFAULT);
-    guard_wait_end(agent);
-    store_host_stop(agent->store);
     if (rc == 0) {
         code = agent_result(agent);
     }
-    worker_group_destroy(&agent->group);
     return code;
+}
+
+/* Fill in what a run begins with. */
+static void agent_init(struct agent *agent, const struct agent_setup *setup)
+{
+    agent->setup = setup;
+    agent->job = setup->config->job;
+    coordinator_init(&agent->coordinator, setup->config->job.max_restarts,
+                     setup->config->backoff_ms);
 }
 
 int agent_run(const struct agent_setup *setup)
 {
-    const struct config *config = setup->config;
-    struct agent *agent = calloc(1, sizeof(*agent));
+    static struct agent agent;
     int code = EXIT_FLAUNCH;
-    int rc = agent != NULL ? uv_loop_init(&agent->loop) : -ENOMEM;
+    int rc;
 
-    if (rc < 0) {
-        log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
-    } else {
-        agent->setup = setup;
-        agent->job = config->job;
-        coordinator_init(&agent->coordinator, config->job.max_restarts,
-                         config->backoff_ms);
-        code = agent_main(agent);
-        (void)uv_loop_close(&agent->loop);
+    agent_init(&agent, setup);
+    /* Until somebody watches for them, signals wait. */
+    signals_hold();
+    rc = attempt_send_workers(&agent.attempt, setup->config, &agent.job,
+                              setup->guard.fd);
+    if (rc == 0) {
+        rc = uv_loop_init(&agent.loop);
+        if (rc < 0) {
+            log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));
+        } else {
+            code = agent_main(&agent);
+        }
     }
+    (void)close(setup->guard.fd);
+    attempt_end(&agent.attempt);
+    guard_wait_end(&agent);
     (void)close(setup->listen_fd);
-    free(agent);
     return code;
 }

@@ -12,7 +12,7 @@ static void link_closed(uv_handle_t *handle)
 
 void guard_link_stop(struct guard_link *link)
 {
-    if (link->stopping) {
+    if (link->stopping || link->poll.data == NULL) {
         return;
     }
     link->stopping = true;
@@ -116,12 +116,4 @@ int guard_link_send(struct guard_link *link, const struct guard_msg *msg)
         rc = guard_pair_flush(link->fd, &link->out);
     }
     return rc > 0 ? link_watch(link) : rc;
-}
-
-int guard_link_send_plan(struct guard_link *link, const struct guard_plan *plan)
-{
-    if (link->ended || link->stopping) {
-        return -ECONNRESET;
-    }
-    return guard_pair_send_plan(link->fd, plan);
 }

@@ -43,11 +43,7 @@ int guard_link_start(struct guard_link *link, uv_loop_t *loop, int fd,
 /* Send a message; it is queued where the socket is full. 0 or an errno. */
 int guard_link_send(struct guard_link *link, const struct guard_msg *msg);
 
-/* Send what to start. 0 or a negative errno. */
-int guard_link_send_plan(struct guard_link *link,
-                         const struct guard_plan *plan);
-
-/* Begin to close; may be called twice. */
+/* Begin to close; may be called twice, and before a start. */
 void guard_link_stop(struct guard_link *link);
 
 #endif

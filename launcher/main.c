@@ -98,7 +98,6 @@ static int run(struct config *config, const struct inherited *inherited,
 {
     struct agent_setup setup = { .config = config, .inherited = inherited };
     struct err err = { 0 };
-    sigset_t none;
     int rc;
 
     rc = fds_raise_limit(inherited, FDS_OF_OURS + 2ULL * config->n_workers,
@@ -118,8 +117,6 @@ static int run(struct config *config, const struct inherited *inherited,
         return fail(EXIT_FLAUNCH, &err);
     }
     say_before_start(config);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD,
                  SIG_DFL); /* a parent's SIG_IGN would lose the guard */

@@ -25,6 +25,14 @@ static void handle_closed(uv_handle_t *handle)
     }
 }
 
+void signals_hold(void)
+{
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
 static int signal_watch(struct signals *signals, uv_loop_t *loop, int signo)
 {
     uv_signal_t *handle = &signals->handles[signals->n_handles];
@@ -47,6 +55,7 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
                   void (*on_signal)(int signo, void *arg),
                   void (*on_closed)(void *arg), void *arg)
 {
+    sigset_t none;
     int rc = 0;
     size_t i;
 
@@ -63,6 +72,8 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
         rc = signal_watch(signals, loop, forward[i]);
     }
     signals->n_open = signals->n_handles;
+    (void)sigemptyset(&none);
+    (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
     return rc;
 }
 

@@ -24,9 +24,12 @@ struct signals {
     void *arg;
 };
 
+/* Let all signals wait, until signals_start. */
+void signals_hold(void);
+
 /*
- * Begin to watch: stop signals, CHLD, TSTP, CONT, and those of forward, which
- * ends with 0.
+ * Begin to watch, and let signals come: stop signals, CHLD, TSTP, CONT, and
+ * those of forward, which ends with 0.
  *
  * Returns 0 or a negative errno; on_closed runs in either case, once, after
  * signals_stop.

@@ -1,0 +1,108 @@
+#include "launcher/attempt.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "launcher/guard_pair.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * A terminal whose foreground is somebody else's is nobody's standard input:
+ * a worker that read it would be stopped, and with it the job.
+ */
+static uint32_t stdin_worker(const struct config *config)
+{
+    pid_t foreground = tcgetpgrp(STDIN_FILENO);
+
+    return isatty(STDIN_FILENO) && foreground != getpgrp()
+               ? GUARD_STDIN_NONE
+               : config->stdin_worker;
+}
+
+/* Environments and arguments of all workers, handed to the guard. */
+static int send_plan(const struct config *config, const struct job_env *job,
+                     int guard_fd)
+{
+    struct env_list *own = calloc(config->n_workers, sizeof(*own));
+    char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
+    struct env_list shared = { 0 };
+    struct guard_plan plan = { .stdin_worker = stdin_worker(config),
+                               .path = config->command.path,
+                               .argv = config->command.argv,
+                               .n_workers = config->n_workers,
+                               .worker_env = own_strings };
+    uint32_t i;
+    int rc;
+
+    rc = own != NULL && own_strings != NULL ? 0 : -ENOMEM;
+    if (rc == 0) {
+        rc = worker_env_shared(environ, job, &shared);
+    }
+    for (i = 0; i < config->n_workers && rc == 0; i++) {
+        struct place place = ranks_place(&config->n_workers, 1, 0, i);
+
+        rc = worker_env_own(&place, &own[i]);
+        own_strings[i] = own[i].strings;
+    }
+    if (rc == 0) {
+        plan.base_env = shared.strings;
+        plan.n_base_env = shared.n;
+        rc = guard_pair_send_plan(guard_fd, &plan);
+    }
+    for (i = 0; i < config->n_workers && own != NULL; i++) {
+        env_list_destroy(&own[i]);
+    }
+    env_list_destroy(&shared);
+    free(own_strings);
+    free(own);
+    return rc;
+}
+
+int attempt_send_workers(struct attempt *attempt, const struct config *config,
+                         const struct job_env *job, int guard_fd)
+{
+    int rc = worker_group_init(&attempt->group, config->n_workers);
+
+    attempt->began_ms = clock_ms();
+    if (rc == 0) {
+        rc = send_plan(config, job, guard_fd);
+    }
+    if (rc < 0) {
+        log_line(LOG_ERROR, "cannot start the workers: %s", strerror(-rc));
+    }
+    return rc;
+}
+
+int attempt_serve(struct attempt *attempt, int listen_fd)
+{
+    struct err err = { 0 };
+    int fd = fcntl(listen_fd, F_DUPFD_CLOEXEC, 0);
+    int rc;
+
+    if (fd < 0) {
+        rc = err_sys(&err, -errno, "cannot start the store");
+    } else {
+        rc = store_host_start(fd, &attempt->store, &err);
+    }
+    if (rc < 0) {
+        log_line(LOG_ERROR, "%s", err.text);
+    }
+    return rc;
+}
+
+void attempt_stop_store(struct attempt *attempt)
+{
+    store_host_stop(attempt->store);
+    attempt->store = NULL;
+}
+
+void attempt_end(struct attempt *attempt)
+{
+    attempt_stop_store(attempt);
+    worker_group_destroy(&attempt->group);
+    *attempt = (struct attempt){ 0 };
+}
