@@ -10,6 +10,7 @@
 #define FORKS_AT_ONCE 8
 #define PAUSE_FIRST_MS 1
 #define PAUSE_MAX_MS 50
+#define PAUSE_KILLING_MS 10 /* everything should be gone soon */
 
 static struct guard_worker *worker_of(struct guard_job *job, pid_t pid)
 {
@@ -333,6 +334,7 @@ static bool job_needs_time(const struct guard_job *job)
 
 int guard_job_step(struct guard_job *job)
 {
+    unsigned pause_max_ms;
     unsigned pause_ms;
     bool no_children;
 
@@ -352,6 +354,9 @@ int guard_job_step(struct guard_job *job)
         return -1;
     }
     pause_ms = job->pause_ms;
-    job->pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
+    pause_max_ms =
+        job->phase == GUARD_KILLING ? PAUSE_KILLING_MS : PAUSE_MAX_MS;
+    pause_ms = pause_ms < pause_max_ms ? pause_ms : pause_max_ms;
+    job->pause_ms = pause_ms * 2;
     return (int)pause_ms;
 }
