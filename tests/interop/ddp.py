@@ -60,6 +60,10 @@ def main():
                   flush=True)
     dist.barrier()
     dist.destroy_process_group()
+    # gloo's threads may still run; destroyed by the interpreter's end they
+    # abort the process now and then ("terminate called without ..."), under
+    # torchrun as well.
+    os._exit(0)
 
 
 if __name__ == '__main__':

@@ -25,7 +25,16 @@ def torchrun(*args, env=None):
                         env=extra), 300)
 
 
-def losses(result):
+GLOO_ABORT = 'terminate called without an active exception'
+
+
+def losses(run):
+    """The losses of a run, which is tried again where gloo aborted a rank in
+    its own teardown: PyTorch does, whoever launched it."""
+    for _ in range(3):
+        result = run()
+        if result.code == 0 or GLOO_ABORT not in result.err:
+            break
     assert result.code == 0, result
     found = [float(x) for x in re.findall(r'^step \d+ loss (\S+)$', result.out,
                                           re.M)]
@@ -34,15 +43,15 @@ def losses(result):
 
 
 def under_flaunch(n, *args):
-    return losses(flaunch('--nproc_per_node=%d' % n, DDP, *args, seconds=300,
-                          env={'PYTHON_EXEC': python(),
-                               'OMP_NUM_THREADS': '1'}))
+    return losses(lambda: flaunch(
+        '--nproc_per_node=%d' % n, DDP, *args, seconds=300,
+        env={'PYTHON_EXEC': python(), 'OMP_NUM_THREADS': '1'}))
 
 
 def test_ddp_gives_the_losses_it_gives_under_torchrun():
     for n in (1, 4):
-        theirs = losses(torchrun('--standalone', '--nproc_per_node=%d' % n,
-                                 DDP))
+        theirs = losses(lambda: torchrun('--standalone',
+                                         '--nproc_per_node=%d' % n, DDP))
         ours = under_flaunch(n)
         assert ours == theirs, (ours, theirs)
         assert ours[-1] < ours[0] / 2, ours

@@ -22,7 +22,8 @@ def test_many_restarts():
         wait_until(lambda: attempt() >= n // 2, 'half of them')
         late = state()
         assert finish(p).code == 1
-    assert late[0] <= early[0] + 4, (early, late)
+    # The store of an attempt holds some, and either look may miss it.
+    assert late[0] <= early[0] + 12, (early, late)
     assert ASAN or late[1] <= early[1] + 1024, (early, late)
     assert late[2] <= 3, late
     assert_nothing_left(token)
