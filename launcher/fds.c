@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -47,19 +48,21 @@ void fds_close_above(int last, int keep)
     listed_close(last, keep);
 }
 
-int fds_raise_limit(const struct inherited *inherited, uint64_t need,
-                    struct err *err)
+int fds_raise_limit(uint64_t need, struct err *err)
 {
-    struct rlimit limit = { .rlim_cur = (rlim_t)inherited->nofile_hard,
-                            .rlim_max = (rlim_t)inherited->nofile_hard };
+    struct rlimit limit;
 
-    if (need > inherited->nofile_hard) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        return err_sys(err, -errno, "cannot read the limit of descriptors");
+    }
+    if (need > limit.rlim_max) {
         return err_set(err, -EMFILE,
                        "%" PRIu64 " file descriptors are needed and the limit "
                        "is %" PRIu64 ": raise it (ulimit -Hn), or start fewer "
                        "workers",
-                       need, inherited->nofile_hard);
+                       need, (uint64_t)limit.rlim_max);
     }
+    limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0) {
         return err_sys(err, -errno, "cannot raise the limit of descriptors");
     }

@@ -253,23 +253,17 @@ static void rename_process(char **argv, int argc)
     (void)prctl(PR_SET_NAME, GUARD_NAME);
 }
 
-/* Every signal blocked, and ignored where the kernel allows; SIGCHLD read. */
+/*
+ * Every signal blocked, which ends a process no more than an ignored one does,
+ * and leaves the dispositions as they were found: the workers inherit them.
+ */
 static int signals_prepare(void)
 {
-    struct sigaction action = { .sa_handler = SIG_IGN };
     sigset_t set;
-    int signo;
 
     (void)sigfillset(&set);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
-    (void)sigemptyset(&action.sa_mask);
-    for (signo = 1; signo < NSIG; signo++) {
-        if (signo != SIGCHLD) {
-            (void)sigaction(signo, &action, NULL);
-        }
-    }
-    action.sa_handler = SIG_DFL;
-    (void)sigaction(SIGCHLD, &action, NULL);
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would reap for us */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

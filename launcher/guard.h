@@ -4,7 +4,7 @@
  *
  * Forked from the agent before it has any thread, loop or socket;
  * single-threaded, poll(2), own session, child subreaper, every signal
- * blocked or ignored. When the agent's end of the pair closes, for whatever
+ * blocked. When the agent's end of the pair closes, for whatever
  * cause, it kills everything at once.
  */
 #ifndef FLAUNCH_LAUNCHER_GUARD_H

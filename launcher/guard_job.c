@@ -89,11 +89,13 @@ int guard_job_begin(struct guard_job *job, struct guard_plan *plan)
     }
     job->plan = *plan;
     job->n_workers = plan->n_workers;
+    guard_spawner_begin(&job->spawner);
     return 0;
 }
 
 void guard_job_reset(struct guard_job *job)
 {
+    guard_spawner_end(&job->spawner); /* a stop may have cut the forks short */
     free(job->workers);
     guard_plan_destroy(&job->plan);
     guard_spawner_forget(&job->spawner);
@@ -106,25 +108,38 @@ void guard_job_reset(struct guard_job *job)
     job->reaper.give_up_ms = 0;
 }
 
+/* Fork the next worker; false when no more can or need be forked. */
+static bool job_fork_one(struct guard_job *job)
+{
+    uint32_t i = job->n_forked;
+    struct guard_msg msg = { .type = GUARD_SPAWNED, .worker = i };
+    pid_t pid = guard_spawn(&job->spawner, &job->plan, i);
+
+    if (pid < 0) {
+        job->n_workers = i; /* the others would fail as well */
+        tell_failure(job, i, GUARD_STEP_FORK, (uint32_t)-pid);
+        return false;
+    }
+    job->workers[i].pid = pid;
+    job->n_forked++;
+    msg.pid = (uint32_t)pid;
+    msg.at_ns = clock_ns();
+    job->tell(&msg, job->arg);
+    return job->n_forked < job->n_workers;
+}
+
 static void job_fork_some(struct guard_job *job)
 {
     int left = FORKS_AT_ONCE;
 
-    while (job->n_forked < job->n_workers && left-- > 0) {
-        uint32_t i = job->n_forked;
-        struct guard_msg msg = { .type = GUARD_SPAWNED, .worker = i };
-        pid_t pid = guard_spawn(&job->spawner, &job->plan, i);
-
-        if (pid < 0) {
-            job->n_workers = i; /* the others would fail as well */
-            tell_failure(job, i, GUARD_STEP_FORK, (uint32_t)-pid);
-            return;
-        }
-        job->workers[i].pid = pid;
-        job->n_forked++;
-        msg.pid = (uint32_t)pid;
-        msg.at_ns = clock_ns();
-        job->tell(&msg, job->arg);
+    if (job->n_forked == job->n_workers) {
+        return;
+    }
+    while (left > 0 && job_fork_one(job)) {
+        left--;
+    }
+    if (job->n_forked == job->n_workers) {
+        guard_spawner_end(&job->spawner);
     }
 }
 

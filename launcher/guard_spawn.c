@@ -7,30 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* How much more than us the OOM killer should like a worker. */
 #define OOM_SCORE_MORE 100
 #define OOM_SCORE_MAX 1000
 
-static int oom_score_wanted(void)
+/* Our own score; INT_MIN where it cannot be read. */
+static int oom_score_read(void)
 {
-    FILE *file = fopen("/proc/self/oom_score_adj", "re");
-    int score = INT_MIN;
+    char text[16] = "";
+    int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
-    if (file == NULL) {
-        return INT_MIN;
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    if (fscanf(file, "%d", &score) != 1) {
-        score = INT_MIN;
+    return n > 0 ? (int)strtol(text, NULL, 10) : INT_MIN;
+}
+
+/* Best effort: without it the kernel may choose us instead of a worker. */
+static void oom_score_write(int score)
+{
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%d", score);
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        if (write(fd, text, (size_t)n) < 0) {
+            /* See above. */
+        }
+        (void)close(fd);
     }
-    (void)fclose(file);
-    if (score == INT_MIN || score >= OOM_SCORE_MAX) {
-        return INT_MIN;
+}
+
+void guard_spawner_begin(struct guard_spawner *spawner)
+{
+    int score = spawner->oom_score;
+
+    if (score != INT_MIN && score < OOM_SCORE_MAX) {
+        oom_score_write(score + OOM_SCORE_MORE < OOM_SCORE_MAX
+                            ? score + OOM_SCORE_MORE
+                            : OOM_SCORE_MAX);
     }
-    score += OOM_SCORE_MORE;
-    return score < OOM_SCORE_MAX ? score : OOM_SCORE_MAX;
+}
+
+void guard_spawner_end(struct guard_spawner *spawner)
+{
+    if (spawner->oom_score != INT_MIN && spawner->oom_score < OOM_SCORE_MAX) {
+        oom_score_write(spawner->oom_score);
+    }
 }
 
 int guard_spawner_init(struct guard_spawner *spawner,
@@ -40,7 +66,7 @@ int guard_spawner_init(struct guard_spawner *spawner,
 
     *spawner = (struct guard_spawner){ .guard_pid = getpid(),
                                        .inherited = inherited,
-                                       .oom_score = oom_score_wanted() };
+                                       .oom_score = oom_score_read() };
     if (pipe2(fds, O_CLOEXEC) < 0) {
         return -errno;
     }
@@ -113,26 +139,6 @@ static void child_fail(const struct guard_spawner *spawner, uint32_t worker,
     _exit(EXIT_FAILURE);
 }
 
-/* Best effort: without it the kernel may choose us instead of the worker. */
-static void child_set_oom_score(int score)
-{
-    char text[16];
-    int fd;
-    int n;
-
-    if (score == INT_MIN) {
-        return;
-    }
-    n = snprintf(text, sizeof(text), "%d", score);
-    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (write(fd, text, (size_t)n) < 0) {
-            /* See above. */
-        }
-        (void)close(fd);
-    }
-}
-
 /* Whoever has no share in our standard input reads an end of file. */
 static void child_set_stdin(const struct guard_spawner *spawner,
                             const struct guard_plan *plan, uint32_t worker)
@@ -148,10 +154,6 @@ static void child_set_stdin(const struct guard_spawner *spawner,
 static void child_run(const struct guard_spawner *spawner,
                       const struct guard_plan *plan, uint32_t worker)
 {
-    const struct inherited *inherited = spawner->inherited;
-    struct rlimit nofile = { .rlim_cur = (rlim_t)inherited->nofile_soft,
-                             .rlim_max = (rlim_t)inherited->nofile_hard };
-
     (void)setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
         child_fail(spawner, worker, GUARD_STEP_SETUP);
@@ -161,9 +163,7 @@ static void child_run(const struct guard_spawner *spawner,
         _exit(EXIT_FAILURE);
     }
     child_set_stdin(spawner, plan, worker);
-    child_set_oom_score(spawner->oom_score);
-    (void)setrlimit(RLIMIT_NOFILE, &nofile);
-    inherited_give_signals(inherited);
+    inherited_give_signals(spawner->inherited);
     (void)execve(plan->path, plan->argv, spawner->env);
     child_fail(spawner, worker, GUARD_STEP_EXEC);
 }

@@ -19,7 +19,7 @@ struct guard_spawner {
     int failure_read;  /* non-blocking */
     int failure_write; /* the children's */
     int null_fd;       /* /dev/null */
-    int oom_score;     /* what workers get; INT_MIN: leave it */
+    int oom_score;     /* our own; INT_MIN: not known */
     char **env;        /* base environment, room for one worker's strings */
     size_t env_room;
     const struct inherited *inherited;
@@ -35,6 +35,14 @@ struct guard_failure {
 /* Open the pipe: 0 or a negative errno. */
 int guard_spawner_init(struct guard_spawner *spawner,
                        const struct inherited *inherited);
+
+/*
+ * Around the forks of a job: the kernel, short of memory, should like a worker
+ * more than us. The score is inherited, so it is changed once, not by each
+ * child.
+ */
+void guard_spawner_begin(struct guard_spawner *spawner);
+void guard_spawner_end(struct guard_spawner *spawner);
 
 /* Fork worker number worker of plan: its pid, or a negative errno. */
 pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,

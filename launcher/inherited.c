@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,39 +41,35 @@ static void children_take(struct inherited *inherited)
 
 void inherited_take(struct inherited *inherited_out)
 {
+    static const int signals[] = { SIGHUP,  SIGINT,  SIGQUIT,
+                                   SIGTSTP, SIGCONT, SIGCHLD };
     struct inherited inherited = { 0 };
-    struct rlimit nofile = { 0 };
-    int signo;
+    size_t i;
 
     standard_descriptors_open();
     (void)sigprocmask(SIG_SETMASK, NULL, &inherited.mask);
-    for (signo = 1; signo < NSIG; signo++) {
+    (void)sigemptyset(&inherited.ignored);
+    for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         struct sigaction action;
 
-        inherited.ignored[signo] = sigaction(signo, NULL, &action) == 0 &&
-                                   action.sa_handler == SIG_IGN;
+        if (sigaction(signals[i], NULL, &action) == 0 &&
+            action.sa_handler == SIG_IGN) {
+            (void)sigaddset(&inherited.ignored, signals[i]);
+        }
     }
-    (void)getrlimit(RLIMIT_NOFILE, &nofile);
-    inherited.nofile_soft = nofile.rlim_cur;
-    inherited.nofile_hard = nofile.rlim_max;
     children_take(&inherited);
     *inherited_out = inherited;
 }
 
 bool inherited_is_ignored(const struct inherited *inherited, int signo)
 {
-    return inherited->ignored[signo];
+    return sigismember(&inherited->ignored, signo) == 1;
 }
 
 void inherited_give_signals(const struct inherited *inherited)
 {
-    struct sigaction action = { 0 };
-    int signo;
-
-    (void)sigemptyset(&action.sa_mask);
-    for (signo = 1; signo < NSIG; signo++) {
-        action.sa_handler = inherited->ignored[signo] ? SIG_IGN : SIG_DFL;
-        (void)sigaction(signo, &action, NULL);
+    if (inherited_is_ignored(inherited, SIGCHLD)) {
+        (void)signal(SIGCHLD, SIG_IGN);
     }
     (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }

@@ -13,10 +13,8 @@
 
 struct inherited {
     sigset_t mask;
-    bool ignored[NSIG];   /* signals that were SIG_IGN */
-    uint64_t nofile_soft; /* RLIMIT_NOFILE */
-    uint64_t nofile_hard;
-    pid_t *children; /* those we had already: a shell's "sidecar & exec" */
+    sigset_t ignored; /* of the signals that we change or watch */
+    pid_t *children;  /* those we had already: a shell's "sidecar & exec" */
     size_t n_children;
 };
 
@@ -27,10 +25,13 @@ struct inherited {
  */
 void inherited_take(struct inherited *inherited_out);
 
-/* Whether workers find this signal ignored. */
+/* Whether HUP, INT, QUIT, TSTP, CONT or CHLD was ignored. */
 bool inherited_is_ignored(const struct inherited *inherited, int signo);
 
-/* Give a child after fork its dispositions and mask; async-signal-safe. */
+/*
+ * Give a child of the guard, after fork, its signals as they were found: all
+ * but SIGCHLD's disposition still are; async-signal-safe.
+ */
 void inherited_give_signals(const struct inherited *inherited);
 
 #endif

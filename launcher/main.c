@@ -100,18 +100,16 @@ static int run(struct config *config, const struct inherited *inherited,
     struct err err = { 0 };
     int rc;
 
-    rc = fds_raise_limit(inherited, FDS_OF_OURS + 2ULL * config->n_workers,
-                         &err);
-    if (rc < 0) {
-        return fail(EXIT_FLAUNCH, &err);
-    }
     /* Orphans come to us if the guard should die. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     rc = guard_start(inherited, argv, argc, &setup.guard, &err);
     if (rc < 0) {
         return fail(EXIT_FLAUNCH, &err);
     }
-    rc = listen_for_store(config, &setup.listen_fd, &err);
+    rc = fds_raise_limit(FDS_OF_OURS + 2ULL * config->n_workers, &err);
+    if (rc == 0) {
+        rc = listen_for_store(config, &setup.listen_fd, &err);
+    }
     if (rc < 0) {
         (void)close(setup.guard.fd); /* the guard leaves by this */
         return fail(EXIT_FLAUNCH, &err);

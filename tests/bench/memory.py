@@ -40,7 +40,8 @@ def wait_for_workers(pid, n):
 
 
 def reading(argv):
-    p = subprocess.Popen(argv, env=dict(os.environ, OMP_NUM_THREADS='1'))
+    p = subprocess.Popen(argv, env=dict(os.environ, OMP_NUM_THREADS='1'),
+                         stderr=subprocess.DEVNULL)
     try:
         wait_for_workers(p.pid, 8)
         time.sleep(0.3)

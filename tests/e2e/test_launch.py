@@ -483,3 +483,21 @@ def test_an_old_kernel_without_close_range_and_memfd_will_do():
     p.kill()
     p.communicate()
     assert_nothing_left(token)
+
+
+def test_the_kernel_short_of_memory_prefers_workers():
+    with open('/proc/self/oom_score_adj') as f:
+        ours = int(f.read())
+    token = 't%d' % time.monotonic_ns()
+    p = start(['--nproc_per_node=2', 'sh', '-c',
+               'echo $(cat /proc/self/oom_score_adj); exec sleep 100'],
+              token=token)
+    for _ in range(2):
+        assert int(p.stdout.readline()) == min(ours + 100, 1000)
+    running(token, 2)
+    for pid in (p.pid, guard_of(p.pid)):
+        with open('/proc/%d/oom_score_adj' % pid) as f:
+            assert int(f.read()) == ours, pid
+    p.terminate()
+    finish(p)
+    assert_nothing_left(token)
