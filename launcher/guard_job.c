@@ -255,7 +255,6 @@ static void worker_group_end(struct guard_job *job, struct guard_worker *worker,
     }
     if (now_ms >= worker->group_kill_ms) {
         (void)kill(-worker->pid, SIGKILL);
-        worker->group_killed = true;
     }
 }
 

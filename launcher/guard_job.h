@@ -28,10 +28,9 @@ enum guard_phase {
 };
 
 struct guard_worker {
-    pid_t pid;        /* 0: never started */
-    bool exited;      /* the main process */
-    bool group_empty; /* nothing of its group is left */
-    bool group_killed;
+    pid_t pid;              /* 0: never started */
+    bool exited;            /* the main process */
+    bool group_empty;       /* nothing of its group is left */
     uint64_t group_kill_ms; /* when the rest of the group gets KILL */
 };
 

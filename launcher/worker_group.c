@@ -89,7 +89,8 @@ void worker_group_stopped(struct worker_group *group)
     uint32_t i;
 
     for (i = 0; i < group->n; i++) {
-        if (group->workers[i].state == WORKER_RUNNING) {
+        if (group->workers[i].state == WORKER_RUNNING &&
+            !group->workers[i].stopped_by_us) {
             group->workers[i].stopped_by_us = true;
             group->n_stopped++;
         }

@@ -49,7 +49,7 @@ int worker_group_init(struct worker_group *group, uint32_t n);
  */
 bool worker_group_take(struct worker_group *group, const struct guard_msg *msg);
 
-/* The group is being stopped: whoever runs now is stopped by us. */
+/* The group is being stopped, or more so: whoever runs now is stopped by us. */
 void worker_group_stopped(struct worker_group *group);
 
 /* Which ranks run: "1", "0, 2, 3", cut with "..." where size is short. */

@@ -56,6 +56,8 @@ static void the_first_failure_counts(void **state)
     assert_false(end(&group, 0, 0));
     assert_true(end(&group, 2, EXITED(7)));
     worker_group_stopped(&group);
+    worker_group_stopped(&group); /* then killed: no more are stopped */
+    assert_int_equal(group.n_stopped, 2);
     assert_false(end(&group, 1, SIGNALLED(SIGTERM)));
     assert_false(end(&group, 3, EXITED(9)));
     outcome.group = &group;
