@@ -22,7 +22,7 @@ OPT ?= -O2
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Wimplicit-fallthrough
 WERROR ?=
-CPPFLAGS += -I. -I$(BUILD)/include -D_GNU_SOURCE
+CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS += -std=gnu11 -g $(OPT) $(WARN) $(WERROR) -fPIC -pthread $(SANFLAGS)
 CXXFLAGS += -std=c++17 -g $(OPT) -Wall -Wextra -fPIC -pthread $(SANFLAGS)
 LDFLAGS += -pthread $(SANFLAGS)
@@ -145,7 +145,6 @@ check:
 	@tests/tools/deps build test
 	@$(MAKE) --no-print-directory check-built
 
-# Ubuntu and Debian name it differently; check-fresh proves both Debians.
 .PHONY: install
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \

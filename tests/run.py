@@ -3,7 +3,7 @@
 
 NAME is a part of a test's name, such as unit/test_store or e2e/test_launch.
 With --strict a test that is skipped for lack of something other than a GPU is
-a failure: CI installs all that is needed. The last line counts.
+a failure: CI installs all that is needed, and tests as root and as a user. The last line counts.
 """
 import argparse
 import glob
@@ -35,6 +35,8 @@ class Tally:
         print('FAIL    %s\n%s' % (name, why), flush=True)
 
     def skip(self, name, why):
+        # The last two are what another step of CI runs: as root or as a user,
+        # with a plain build.
         if self.strict and not why.startswith(('no GPU', 'as root', 'not as')):
             self.fail(name, 'skipped where nothing may be: ' + why)
             return

@@ -3,8 +3,7 @@
  * stores, missing and doubled ranks.
  */
 #include "common/clock.h"
-#include "common/net.h"
-#include "common/store_host.h"
+#include "tests/unit/served_store.h"
 #include "tests/unit/unit.h"
 #include "worker/checkin.h"
 
@@ -17,11 +16,6 @@
 #define LONG_MS 60000
 #define RANKS_MAX 16
 
-struct fixture {
-    struct store_host *host;
-    uint16_t port;
-};
-
 struct member {
     const struct fixture *fixture;
     pthread_t thread;
@@ -30,29 +24,6 @@ struct member {
     int rc;
     struct flaunch_error error;
 };
-
-static int setup(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof(*fixture));
-    int fd;
-
-    if (fixture == NULL ||
-        net_listen(NET_LOOPBACK, 0, &fd, &fixture->port, NULL) < 0 ||
-        store_host_start(fd, &fixture->host, NULL) < 0) {
-        return -1;
-    }
-    *state = fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *fixture = *state;
-
-    store_host_stop(fixture->host);
-    free(fixture);
-    return 0;
-}
 
 static void *member_run(void *arg)
 {

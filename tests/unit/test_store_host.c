@@ -2,9 +2,8 @@
  * The store over real sockets, and libflaunch's client of it.
  */
 #include "common/clock.h"
-#include "common/net.h"
-#include "common/store_host.h"
 #include "common/store_proto.h"
+#include "tests/unit/served_store.h"
 #include "tests/unit/unit.h"
 #include "worker/store_client.h"
 
@@ -19,34 +18,6 @@
 #include <unistd.h>
 
 #define LONG_MS 60000
-
-struct fixture {
-    struct store_host *host;
-    uint16_t port;
-};
-
-static int setup(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof(*fixture));
-    int fd;
-
-    if (fixture == NULL ||
-        net_listen(NET_LOOPBACK, 0, &fd, &fixture->port, NULL) < 0 ||
-        store_host_start(fd, &fixture->host, NULL) < 0) {
-        return -1;
-    }
-    *state = fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *fixture = *state;
-
-    store_host_stop(fixture->host);
-    free(fixture);
-    return 0;
-}
 
 static struct store_client connected(const struct fixture *fixture)
 {

@@ -6,7 +6,7 @@ def test_in_a_pid_namespace():
     inside = ['unshare', '--user', '--map-root-user', '--pid', '--fork',
               '--mount-proc']
     if program(*inside, 'true').code != 0:
-        raise Skip('not as this user: no namespaces here')
+        raise Skip('no user namespaces here')
     token = new_token()
     # unshare itself stays outside; it hands its child's status on.
     p = popen([*inside, FLAUNCH, '--nproc_per_node=2', 'sh', '-c',
