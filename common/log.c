@@ -8,33 +8,57 @@
 #define LINE_MAX_BYTES 2000
 
 static enum log_level log_level_shown = LOG_INFO;
+static log_write_fn *log_writer;
+static void *log_writer_arg;
 
 void log_set_level(enum log_level level)
 {
     log_level_shown = level;
 }
 
+void log_set_writer(log_write_fn *writer, void *arg)
+{
+    log_writer = writer;
+    log_writer_arg = arg;
+}
+
+/* Copy text so that it stays one line: its length. */
+static size_t escape(char *out, size_t size, const char *text)
+{
+    size_t len = 0;
+
+    for (; *text != '\0' && len + 5 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < 0x20 || c == 0x7f) {
+            len += (size_t)snprintf(out + len, size - len, "\\x%02x", c);
+        } else {
+            out[len++] = (char)c;
+        }
+    }
+    return len;
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
     char line[LINE_MAX_BYTES + 2] = "flaunch: ";
     const size_t start = sizeof("flaunch: ") - 1;
+    char text[LINE_MAX_BYTES];
     int saved_errno = errno;
     va_list args;
     size_t len;
-    int n;
 
     if (level > log_level_shown) {
         return;
     }
     va_start(args, format);
-    n = vsnprintf(line + start, LINE_MAX_BYTES - start, format, args);
+    (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    len = start + (n < 0 ? 0 : (size_t)n);
-    if (len > LINE_MAX_BYTES - 1) {
-        len = LINE_MAX_BYTES - 1;
-    }
+    len = start + escape(line + start, LINE_MAX_BYTES - start, text);
     line[len++] = '\n';
-    if (write(STDERR_FILENO, line, len) < 0) {
+    if (log_writer != NULL) {
+        log_writer(line, len, log_writer_arg);
+    } else if (write(STDERR_FILENO, line, len) < 0) {
         /* There is nobody left to tell. */
     }
     errno = saved_errno;

@@ -11,8 +11,10 @@
 #include "launcher/guard_reap.h"
 #include "launcher/signal_names.h"
 #include "launcher/signals.h"
+#include "launcher/streams.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,10 +31,14 @@ struct agent {
     uv_loop_t loop;
     struct signals signals;
     struct guard_link link;
-    uv_timer_t slow_timer;   /* a stop takes long */
-    uv_timer_t next_timer;   /* the next attempt begins */
-    uv_timer_t limit_timer;  /* --timeout */
-    uv_timer_t spread_timer; /* the first rank has ended well */
+    uv_timer_t slow_timer;     /* a stop takes long */
+    uv_timer_t next_timer;     /* the next attempt begins */
+    uv_timer_t limit_timer;    /* --timeout */
+    uv_timer_t spread_timer;   /* the first rank has ended well */
+    uv_timer_t patience_timer; /* a reader of ours does not read */
+    uint64_t written;          /* when that was last looked at */
+    size_t unwritten;          /* bytes, at the end */
+    struct streams streams;
     uint64_t spread_said_ms; /* the next word on it, after that end */
     struct coordinator coordinator;
     struct job_env job; /* of this attempt */
@@ -48,11 +54,15 @@ struct agent {
 
 static void agent_finish(struct agent *agent)
 {
+    const struct guard_msg drained = { .type = GUARD_DRAINED };
     uv_timer_t *timers[] = { &agent->slow_timer, &agent->next_timer,
-                             &agent->limit_timer, &agent->spread_timer };
+                             &agent->limit_timer, &agent->spread_timer,
+                             &agent->patience_timer };
     size_t i;
 
+    (void)guard_link_send(&agent->link, &drained);
     signals_stop(&agent->signals);
+    streams_stop(&agent->streams);
     guard_link_stop(&agent->link);
     /* The guard leaves by this while we put the rest away. */
     (void)shutdown(agent->setup->guard.fd, SHUT_RDWR);
@@ -93,8 +103,43 @@ static void slow_stop(uv_timer_t *timer)
              agent->attempt.group.n_running == 1 ? " is" : "s are", seconds);
 }
 
+/*
+ * After a stop signal or a time limit a reader that does not read is waited
+ * for no longer than this, and after a second signal not at all.
+ */
+#define PATIENCE_MS 1000
+
 static void next_attempt_begin(struct agent *agent);
 static void attempt_over(struct agent *agent);
+static void say_result(struct agent *agent);
+static void give_up_output(struct agent *agent);
+
+static void patience_ends(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    uint64_t written;
+    size_t queued;
+
+    streams_progress(&agent->streams, &written, &queued);
+    if (written == agent->written) {
+        give_up_output(agent);
+        return;
+    }
+    agent->written = written;
+}
+
+/* Output is being waited for: how long? */
+static void output_wait(struct agent *agent)
+{
+    size_t queued;
+
+    if (agent->n_stop_signals == 0 && !agent->timed_out) {
+        return; /* as any program does */
+    }
+    streams_progress(&agent->streams, &agent->written, &queued);
+    (void)uv_timer_start(&agent->patience_timer, patience_ends, PATIENCE_MS,
+                         PATIENCE_MS);
+}
 
 /* Move on, and do what entering the new state means. */
 static void agent_event(struct agent *agent, enum agent_event event, int signo)
@@ -117,17 +162,41 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
         worker_group_stopped(&agent->attempt.group);
         send_stop(agent, SIGKILL, 0);
         break;
-    case AGENT_BETWEEN:
+    case AGENT_DRAINING:
         (void)uv_timer_stop(&agent->slow_timer);
         (void)uv_timer_stop(&agent->spread_timer);
+        output_wait(agent);
+        streams_drain(&agent->streams);
+        break;
+    case AGENT_BETWEEN:
+        (void)uv_timer_stop(&agent->patience_timer);
         attempt_over(agent);
         break;
     case AGENT_RUNNING:
         next_attempt_begin(agent);
         break;
+    case AGENT_FLUSHING:
+        say_result(agent);
+        output_wait(agent);
+        streams_flush(&agent->streams);
+        break;
     case AGENT_ENDED:
         agent_finish(agent);
         break;
+    }
+}
+
+/* Nobody reads what we write: leave it. */
+static void give_up_output(struct agent *agent)
+{
+    uint64_t written;
+
+    if (agent->state == AGENT_DRAINING) {
+        streams_give_up(&agent->streams);
+    }
+    if (agent->state == AGENT_FLUSHING) {
+        streams_progress(&agent->streams, &written, &agent->unwritten);
+        agent_event(agent, AGENT_EV_FLUSHED, 0);
     }
 }
 
@@ -151,10 +220,15 @@ static void stop_signal_came(struct agent *agent, int signo)
         if (agent->state == AGENT_RUNNING || agent->state == AGENT_BETWEEN) {
             agent->stop_signal = signo;
         }
+        if (agent->state == AGENT_DRAINING || agent->state == AGENT_FLUSHING) {
+            output_wait(agent);
+            return;
+        }
         say_stopping(agent, name);
         agent_event(agent, AGENT_EV_STOP, signo);
         return;
     }
+    give_up_output(agent);
     if (agent->state == AGENT_STOPPING) {
         log_line(LOG_INFO, "%s again: killing %u worker%s", name,
                  agent->attempt.group.n_running,
@@ -273,6 +347,10 @@ static void on_signal(int signo, void *arg)
     case SIGCONT:
         send_signal(agent, GUARD_GROUPS, SIGCONT);
         break;
+    case SIGWINCH:
+        streams_resize(&agent->streams);
+        send_signal(agent, GUARD_SIGNAL, SIGWINCH);
+        break;
     default:
         send_signal(agent, GUARD_SIGNAL, signo);
         break;
@@ -289,7 +367,7 @@ static void on_left(struct agent *agent, const struct guard_msg *msg)
     agent->stuck = true;
 }
 
-static void on_message(const struct guard_msg *msg, void *arg)
+static void on_message(const struct guard_msg *msg, const int *fds, void *arg)
 {
     struct agent *agent = arg;
 
@@ -301,10 +379,16 @@ static void on_message(const struct guard_msg *msg, void *arg)
         on_left(agent, msg);
         break;
     default:
+        if (msg->type == GUARD_SPAWNED) {
+            streams_take(&agent->streams, msg->worker, fds, msg->count);
+        }
         if (worker_group_take(&agent->attempt.group, msg)) {
             agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
         } else if (msg->type == GUARD_EXITED) {
             spread_begins(agent);
+        }
+        if (msg->type == GUARD_EXITED) {
+            streams_worker_ended(&agent->streams, msg->worker);
         }
         break;
     }
@@ -360,12 +444,46 @@ static const struct guard_link_events link_events = {
     .closed = nothing_more,
 };
 
+static void on_drained(void *arg)
+{
+    agent_event(arg, AGENT_EV_DRAINED, 0);
+}
+
+static void on_flushed(void *arg)
+{
+    agent_event(arg, AGENT_EV_FLUSHED, 0);
+}
+
+/* As a program that writes to a pipe without a reader: it ends. */
+static void on_reader_gone(void *arg)
+{
+    struct agent *agent = arg;
+
+    if (agent->state == AGENT_RUNNING || agent->state == AGENT_BETWEEN) {
+        agent->stop_signal = SIGPIPE;
+        agent->n_stop_signals++;
+        say_stopping(agent, "nobody reads our stdout any more");
+        agent_event(agent, AGENT_EV_STOP, SIGTERM);
+    }
+}
+
+static const struct streams_events streams_events = {
+    .drained = on_drained,
+    .flushed = on_flushed,
+    .reader_gone = on_reader_gone,
+    .closed = nothing_more,
+};
+
 /* The workers go first: the guard forks them while we do the rest. */
 static void next_attempt_begin(struct agent *agent)
 {
-    int rc = attempt_send_workers(&agent->attempt, agent->setup->config,
-                                  &agent->job, agent->setup->guard.fd);
+    int rc =
+        attempt_send_workers(&agent->attempt, agent->setup->config, &agent->job,
+                             agent->setup->files, agent->setup->guard.fd);
 
+    if (rc == 0) {
+        rc = streams_attempt(&agent->streams, &agent->attempt.plan);
+    }
     if (rc == 0) {
         rc = attempt_serve(&agent->attempt, agent->setup->listen_fd);
     }
@@ -393,6 +511,7 @@ static void next_attempt(uv_timer_t *timer)
     if (agent->state != AGENT_BETWEEN) {
         return;
     }
+    streams_forget(&agent->streams);
     attempt_end(&agent->attempt);
     agent->job.attempt = agent->coordinator.restarts;
     agent_event(agent, AGENT_EV_NEXT, 0);
@@ -438,14 +557,24 @@ static int agent_open(struct agent *agent)
     agent->slow_timer.data = agent;
     agent->next_timer.data = agent;
     (void)uv_timer_init(&agent->loop, &agent->spread_timer);
+    (void)uv_timer_init(&agent->loop, &agent->patience_timer);
     agent->limit_timer.data = agent;
     agent->spread_timer.data = agent;
+    agent->patience_timer.data = agent;
     rc = signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
                        agent->setup->config->forward, on_signal, nothing_more,
                        agent);
     if (rc == 0) {
         rc = guard_link_start(&agent->link, &agent->loop,
                               agent->setup->guard.fd, &link_events, agent);
+    }
+    if (rc == 0) {
+        rc = streams_start(&agent->streams, &agent->loop,
+                           &agent->setup->config->log.screen, &streams_events,
+                           agent);
+    }
+    if (rc == 0) {
+        rc = streams_attempt(&agent->streams, &agent->attempt.plan);
     }
     if (rc < 0) {
         agent_finish(agent);
@@ -468,7 +597,8 @@ static void guard_wait_end(struct agent *agent)
     }
 }
 
-static int agent_result(const struct agent *agent)
+/* The job is over: the last thing on the screen. */
+static void say_result(struct agent *agent)
 {
     struct outcome outcome = agent_outcome(agent);
     char text[512];
@@ -477,7 +607,19 @@ static int agent_result(const struct agent *agent)
     if (text[0] != '\0') {
         log_line(LOG_ERROR, "%s", text);
     }
-    return outcome_exit_code(&outcome);
+}
+
+/* Where even that takes it. */
+static void say_unwritten(const struct agent *agent)
+{
+    struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+    if (agent->unwritten > 0 && poll(&ready, 1, 0) == 1) {
+        log_line(LOG_WARN,
+                 "%zu bytes of output were not written: nobody reads "
+                 "them",
+                 agent->unwritten);
+    }
 }
 
 /* The whole run: its workers are started already. */
@@ -494,7 +636,10 @@ static int agent_main(struct agent *agent)
     }
     (void)uv_run(&agent->loop, UV_RUN_DEFAULT);
     if (rc == 0) {
-        code = agent_result(agent);
+        struct outcome outcome = agent_outcome(agent);
+
+        say_unwritten(agent);
+        code = outcome_exit_code(&outcome);
     }
     return code;
 }
@@ -518,7 +663,7 @@ int agent_run(const struct agent_setup *setup)
     /* Until somebody watches for them, signals wait. */
     signals_hold();
     rc = attempt_send_workers(&agent.attempt, setup->config, &agent.job,
-                              setup->guard.fd);
+                              setup->files, setup->guard.fd);
     if (rc == 0) {
         rc = uv_loop_init(&agent.loop);
         if (rc < 0) {

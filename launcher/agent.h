@@ -4,6 +4,7 @@
 #ifndef FLAUNCH_LAUNCHER_AGENT_H
 #define FLAUNCH_LAUNCHER_AGENT_H
 
+#include "launcher/attempt.h"
 #include "launcher/config.h"
 #include "launcher/guard.h"
 #include "launcher/inherited.h"
@@ -13,6 +14,7 @@ struct agent_setup {
     const struct config *config;
     const struct inherited *inherited;
     struct guard_process guard;
+    struct run_files *files;
     int listen_fd; /* of the store; the agent closes it */
 };
 

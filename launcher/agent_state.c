@@ -10,17 +10,19 @@ static const struct agent_move {
     { AGENT_RUNNING, AGENT_EV_WORKER_FAILED, AGENT_STOPPING },
     { AGENT_RUNNING, AGENT_EV_OWN_FAILURE, AGENT_KILLING },
     { AGENT_RUNNING, AGENT_EV_STOP, AGENT_STOPPING },
-    { AGENT_RUNNING, AGENT_EV_GUARD_EMPTY, AGENT_BETWEEN },
+    { AGENT_RUNNING, AGENT_EV_GUARD_EMPTY, AGENT_DRAINING },
     { AGENT_RUNNING, AGENT_EV_GUARD_LOST, AGENT_KILLING },
     { AGENT_STOPPING, AGENT_EV_OWN_FAILURE, AGENT_KILLING },
     { AGENT_STOPPING, AGENT_EV_SECOND_SIGNAL, AGENT_KILLING },
-    { AGENT_STOPPING, AGENT_EV_GUARD_EMPTY, AGENT_BETWEEN },
+    { AGENT_STOPPING, AGENT_EV_GUARD_EMPTY, AGENT_DRAINING },
     { AGENT_STOPPING, AGENT_EV_GUARD_LOST, AGENT_KILLING },
-    { AGENT_KILLING, AGENT_EV_GUARD_EMPTY, AGENT_BETWEEN },
+    { AGENT_KILLING, AGENT_EV_GUARD_EMPTY, AGENT_DRAINING },
+    { AGENT_DRAINING, AGENT_EV_DRAINED, AGENT_BETWEEN },
     { AGENT_BETWEEN, AGENT_EV_NEXT, AGENT_RUNNING },
-    { AGENT_BETWEEN, AGENT_EV_END, AGENT_ENDED },
-    { AGENT_BETWEEN, AGENT_EV_STOP, AGENT_ENDED },
-    { AGENT_BETWEEN, AGENT_EV_GUARD_LOST, AGENT_ENDED },
+    { AGENT_BETWEEN, AGENT_EV_END, AGENT_FLUSHING },
+    { AGENT_BETWEEN, AGENT_EV_STOP, AGENT_FLUSHING },
+    { AGENT_BETWEEN, AGENT_EV_GUARD_LOST, AGENT_FLUSHING },
+    { AGENT_FLUSHING, AGENT_EV_FLUSHED, AGENT_ENDED },
 };
 
 enum agent_state agent_next(enum agent_state state, enum agent_event event)
@@ -37,8 +39,9 @@ enum agent_state agent_next(enum agent_state state, enum agent_event event)
 
 const char *agent_state_name(enum agent_state state)
 {
-    static const char *const names[] = { "running", "stopping", "killing",
-                                         "between", "ended" };
+    static const char *const names[] = { "running",  "stopping", "killing",
+                                         "draining", "between",  "flushing",
+                                         "ended" };
 
     return names[state];
 }

@@ -8,7 +8,9 @@ enum agent_state {
     AGENT_RUNNING,  /* workers start and run */
     AGENT_STOPPING, /* they were told to stop, and have their grace */
     AGENT_KILLING,  /* they get SIGKILL */
+    AGENT_DRAINING, /* no process is left; what they wrote is read */
     AGENT_BETWEEN,  /* nothing of an attempt is left; another may begin */
+    AGENT_FLUSHING, /* the last words are on their way to the screen */
     AGENT_ENDED,    /* the job is over */
 };
 
@@ -19,6 +21,8 @@ enum agent_event {
     AGENT_EV_SECOND_SIGNAL,
     AGENT_EV_GUARD_EMPTY, /* no descendant is left, says the guard */
     AGENT_EV_GUARD_LOST,  /* it ended without saying so */
+    AGENT_EV_DRAINED,     /* everything the workers wrote is read */
+    AGENT_EV_FLUSHED,     /* and written, or given up */
     AGENT_EV_NEXT,        /* the next attempt begins */
     AGENT_EV_END,         /* there is no next attempt */
 };

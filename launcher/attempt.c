@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,9 +24,25 @@ static uint32_t stdin_worker(const struct config *config)
                : config->stdin_worker;
 }
 
+/* Where a worker says why it failed; NULL: nowhere, or no memory. */
+static char *error_file(const struct run_files *files, uint32_t attempt,
+                        uint32_t worker)
+{
+    char *path;
+
+    if (files->log.run != NULL) {
+        return log_dir_path(&files->log, worker, "error.json");
+    }
+    if (files->run_dir == NULL ||
+        asprintf(&path, "%s/%u.%u.json", files->run_dir, attempt, worker) < 0) {
+        return NULL;
+    }
+    return path;
+}
+
 /* Environments and arguments of all workers, handed to the guard. */
-static int send_plan(const struct config *config, const struct job_env *job,
-                     int guard_fd)
+static int send_plan(const struct attempt *attempt, const struct config *config,
+                     const struct job_env *job, int guard_fd)
 {
     struct env_list *own = calloc(config->n_workers, sizeof(*own));
     char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
@@ -34,7 +51,8 @@ static int send_plan(const struct config *config, const struct job_env *job,
                                .path = config->command.path,
                                .argv = config->command.argv,
                                .n_workers = config->n_workers,
-                               .worker_env = own_strings };
+                               .worker_env = own_strings,
+                               .streams = attempt->plan.streams };
     uint32_t i;
     int rc;
 
@@ -45,7 +63,7 @@ static int send_plan(const struct config *config, const struct job_env *job,
     for (i = 0; i < config->n_workers && rc == 0; i++) {
         struct place place = ranks_place(&config->n_workers, 1, 0, i);
 
-        rc = worker_env_own(&place, &own[i]);
+        rc = worker_env_own(&place, attempt->error_files[i], &own[i]);
         own_strings[i] = own[i].strings;
     }
     if (rc == 0) {
@@ -62,17 +80,43 @@ static int send_plan(const struct config *config, const struct job_env *job,
     return rc;
 }
 
-int attempt_send_workers(struct attempt *attempt, const struct config *config,
-                         const struct job_env *job, int guard_fd)
+/* Everything an attempt's workers need before they start. */
+static int prepare(struct attempt *attempt, const struct config *config,
+                   const struct job_env *job, struct run_files *files,
+                   struct err *err)
 {
+    uint32_t i;
     int rc = worker_group_init(&attempt->group, config->n_workers);
+
+    attempt->error_files =
+        calloc(config->n_workers, sizeof(*attempt->error_files));
+    if (rc < 0 || attempt->error_files == NULL) {
+        return err_sys(err, -ENOMEM, "cannot start the workers");
+    }
+    rc = stream_plan_make(&config->log, config->n_workers, job->attempt,
+                          job->role, &files->log, &attempt->plan, err);
+    for (i = 0; i < config->n_workers && rc == 0; i++) {
+        attempt->error_files[i] = error_file(files, job->attempt, i);
+    }
+    return rc;
+}
+
+int attempt_send_workers(struct attempt *attempt, const struct config *config,
+                         const struct job_env *job, struct run_files *files,
+                         int guard_fd)
+{
+    struct err err = { 0 };
+    int rc = prepare(attempt, config, job, files, &err);
 
     attempt->began_ms = clock_ms();
     if (rc == 0) {
-        rc = send_plan(config, job, guard_fd);
+        rc = send_plan(attempt, config, job, guard_fd);
+        if (rc < 0) {
+            (void)err_sys(&err, rc, "cannot start the workers");
+        }
     }
     if (rc < 0) {
-        log_line(LOG_ERROR, "cannot start the workers: %s", strerror(-rc));
+        log_line(LOG_ERROR, "%s", err.text);
     }
     return rc;
 }
@@ -102,7 +146,14 @@ void attempt_stop_store(struct attempt *attempt)
 
 void attempt_end(struct attempt *attempt)
 {
+    uint32_t i;
+
     attempt_stop_store(attempt);
+    for (i = 0; i < attempt->plan.n_workers; i++) {
+        free(attempt->error_files[i]);
+    }
+    free(attempt->error_files);
+    stream_plan_destroy(&attempt->plan);
     worker_group_destroy(&attempt->group);
     *attempt = (struct attempt){ 0 };
 }

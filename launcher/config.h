@@ -10,6 +10,7 @@
 #include "launcher/guard_proto.h"
 #include "launcher/nproc.h"
 #include "launcher/options.h"
+#include "launcher/stream_plan.h"
 #include "launcher/worker_env.h"
 
 #include <stdint.h>
@@ -26,6 +27,7 @@ struct config {
     int forward[FORWARD_MAX + 1]; /* signals to pass on, 0 at the end */
     struct job_env job; /* master_port is filled in when the store listens,
                          * attempt for each attempt */
+    struct log_config log;
     struct command command;
     char **program; /* as given */
 };

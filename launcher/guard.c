@@ -1,10 +1,12 @@
 #include "launcher/guard.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "launcher/exit_status.h"
 #include "launcher/fds.h"
 #include "launcher/guard_job.h"
 #include "launcher/guard_pair.h"
+#include "launcher/run_dir.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,24 +18,29 @@
 
 /* Neither contains the word flaunch. */
 #define GUARD_NAME "flguard"
+/* Before descriptors are sent again that the kernel did not take. */
+#define SEND_LATER_MS 10
+/* Between two looks at output that is still to come. */
+#define COPY_PAUSE_MS 5
 
 struct guard {
     int fd;
     int child_fd; /* a signalfd: SIGCHLD */
     bool agent_gone;
-    struct buf out; /* messages the agent has not taken yet */
+    bool send_later;         /* the kernel holds too many descriptors */
+    struct guard_outbox out; /* messages the agent has not taken yet */
     struct guard_job job;
     void *plan; /* mapped: its strings are the workers' */
     size_t plan_len;
     struct guard_packet packet;
 };
 
-static void guard_tell(const struct guard_msg *msg, void *arg)
+static void guard_tell(const struct guard_msg *msg, const int *fds, void *arg)
 {
     struct guard *guard = arg;
 
     /* Without memory the message is lost; the agent sees EMPTY or our end. */
-    (void)guard_msg_encode(&guard->out, msg);
+    (void)guard_outbox_put(&guard->out, msg, fds);
 }
 
 /* Map the plan; plan_drop unmaps it when its job is done. */
@@ -75,7 +82,7 @@ static void spawn_refused(struct guard *guard, int rc)
                              .step = GUARD_STEP_FORK,
                              .error = (uint32_t)-rc };
 
-    guard_tell(&msg, guard);
+    guard_tell(&msg, NULL, guard);
 }
 
 static void guard_handle(struct guard *guard, const struct guard_msg *msg)
@@ -84,7 +91,8 @@ static void guard_handle(struct guard *guard, const struct guard_msg *msg)
 
     switch (msg->type) {
     case GUARD_SPAWN:
-        rc = plan_take(guard, msg, guard->packet.plan_fd);
+        rc = plan_take(guard, msg,
+                       guard->packet.n_fds > 0 ? guard->packet.fds[0] : -1);
         if (rc < 0) {
             spawn_refused(guard, rc);
         }
@@ -106,6 +114,9 @@ static void guard_handle(struct guard *guard, const struct guard_msg *msg)
             guard_job_stop(&guard->job, (int)msg->signo, msg->grace_ms);
         }
         break;
+    case GUARD_DRAINED:
+        guard_streams_drop(&guard->job.streams);
+        break;
     default:
         break;
     }
@@ -114,7 +125,7 @@ static void guard_handle(struct guard *guard, const struct guard_msg *msg)
 static void agent_is_gone(struct guard *guard)
 {
     guard->agent_gone = true;
-    guard->out.len = 0;
+    guard_outbox_destroy(&guard->out);
     guard_job_kill(&guard->job);
 }
 
@@ -134,9 +145,7 @@ static void guard_receive(struct guard *guard)
         while ((rc = guard_msg_decode(&reader, &msg)) > 0) {
             guard_handle(guard, &msg);
         }
-        if (packet->plan_fd >= 0) {
-            (void)close(packet->plan_fd);
-        }
+        guard_packet_close(packet);
         if (rc < 0) {
             agent_is_gone(guard); /* whoever speaks so is no agent of ours */
         }
@@ -151,7 +160,9 @@ static void guard_wait(struct guard *guard, int timeout_ms)
     };
     struct signalfd_siginfo info;
 
-    if (guard->out.len > 0) {
+    if (guard->send_later) {
+        timeout_ms = SEND_LATER_MS; /* POLLOUT would be true all the time */
+    } else if (guard->out.bytes.len > 0) {
         fds[1].events |= POLLOUT;
     }
     (void)poll(fds, 2, timeout_ms);
@@ -166,7 +177,10 @@ static void guard_wait(struct guard *guard, int timeout_ms)
 /* Send what there is; false where that shows that the agent is gone. */
 static bool guard_flush(struct guard *guard)
 {
-    if (!guard->agent_gone && guard_pair_flush(guard->fd, &guard->out) < 0) {
+    int rc = guard->agent_gone ? 0 : guard_pair_flush(guard->fd, &guard->out);
+
+    guard->send_later = rc == GUARD_PAIR_LATER;
+    if (rc < 0) {
         agent_is_gone(guard);
         return false;
     }
@@ -196,7 +210,7 @@ static void tell_left(struct guard *guard)
                      "SIGKILL",
                      (long)proc->pid, proc->name, proc->state, msg.wchan);
         } else {
-            guard_tell(&msg, guard);
+            guard_tell(&msg, NULL, guard);
         }
     }
 }
@@ -214,13 +228,40 @@ static void say_last_words(struct guard *guard)
 }
 
 /*
+ * The agent is dead: what the workers wrote and it did not read goes to our
+ * own stdout and stderr, while they are being killed and a while after.
+ */
+static void copy_the_rest(struct guard *guard)
+{
+    struct guard_streams *streams = &guard->job.streams;
+    uint64_t deadline_ms = clock_deadline(GUARD_COPY_MS);
+
+    while (guard_streams_copy(streams, false) && clock_ms() < deadline_ms) {
+        clock_sleep_ms(COPY_PAUSE_MS);
+    }
+    (void)guard_streams_copy(streams, true);
+    guard_streams_drop(streams);
+}
+
+/* A job is done: tell the agent, or leave where it is gone. */
+static bool job_is_done(struct guard *guard)
+{
+    const struct guard_msg empty = { .type = GUARD_EMPTY };
+
+    if (guard->agent_gone) {
+        return true;
+    }
+    plan_drop(guard);
+    guard_tell(&empty, NULL, guard);
+    return false;
+}
+
+/*
  * Run jobs until the agent is gone and nothing is left, or until something
  * survives.
  */
 static void guard_loop(struct guard *guard)
 {
-    const struct guard_msg empty = { .type = GUARD_EMPTY };
-
     for (;;) {
         int timeout_ms = guard_job_step(&guard->job);
 
@@ -229,12 +270,13 @@ static void guard_loop(struct guard *guard)
             return;
         }
         if (guard->job.phase == GUARD_DONE) {
-            if (guard->agent_gone) {
+            if (job_is_done(guard)) {
                 return;
             }
-            plan_drop(guard);
-            guard_tell(&empty, guard);
             timeout_ms = -1;
+        }
+        if (guard->agent_gone) {
+            (void)guard_streams_copy(&guard->job.streams, false);
         }
         if (guard_flush(guard)) {
             guard_wait(guard, timeout_ms);
@@ -283,7 +325,8 @@ static int guard_open(struct guard *guard, const struct inherited *inherited)
     return guard_job_init(&guard->job, inherited, guard_tell, guard);
 }
 
-static int guard_main(int fd, const struct inherited *inherited)
+static int guard_main(int fd, const struct inherited *inherited,
+                      const char *run_dir)
 {
     /* Static: large, and needed until this process ends. */
     static struct guard guard;
@@ -293,11 +336,16 @@ static int guard_main(int fd, const struct inherited *inherited)
         return EXIT_FLAUNCH;
     }
     guard_loop(&guard);
+    if (guard.agent_gone) {
+        copy_the_rest(&guard);
+    }
+    run_dir_remove(run_dir);
     return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
 }
 
-int guard_start(const struct inherited *inherited, char **argv, int argc,
-                struct guard_process *guard_out, struct err *err)
+int guard_start(const struct inherited *inherited, const char *run_dir,
+                char **argv, int argc, struct guard_process *guard_out,
+                struct err *err)
 {
     int agent_fd;
     int guard_fd;
@@ -313,7 +361,7 @@ int guard_start(const struct inherited *inherited, char **argv, int argc,
         /* Workers get 0, 1 and 2 only: what we hold beyond is not theirs. */
         fds_close_above(STDERR_FILENO, guard_fd);
         rename_process(argv, argc);
-        _exit(guard_main(guard_fd, inherited));
+        _exit(guard_main(guard_fd, inherited, run_dir));
     }
     rc = -errno;
     (void)close(guard_fd);

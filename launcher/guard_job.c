@@ -31,7 +31,7 @@ static void tell_failure(struct guard_job *job, uint32_t worker, uint32_t step,
         .type = GUARD_FAILED, .worker = worker, .step = step, .error = error
     };
 
-    job->tell(&msg, job->arg);
+    job->tell(&msg, NULL, job->arg);
 }
 
 /*
@@ -67,7 +67,7 @@ static void child_reaped(pid_t pid, int wait_status, const struct rusage *usage,
     worker->exited = true;
     job->pause_ms = PAUSE_FIRST_MS;
     msg.worker = (uint32_t)(worker - job->workers);
-    job->tell(&msg, job->arg);
+    job->tell(&msg, NULL, job->arg);
 }
 
 int guard_job_init(struct guard_job *job, const struct inherited *inherited,
@@ -87,6 +87,7 @@ int guard_job_begin(struct guard_job *job, struct guard_plan *plan)
     if (job->workers == NULL) {
         return -ENOMEM;
     }
+    guard_streams_drop(&job->streams);
     job->plan = *plan;
     job->n_workers = plan->n_workers;
     guard_spawner_begin(&job->spawner);
@@ -113,8 +114,13 @@ static bool job_fork_one(struct guard_job *job)
 {
     uint32_t i = job->n_forked;
     struct guard_msg msg = { .type = GUARD_SPAWNED, .worker = i };
-    pid_t pid = guard_spawn(&job->spawner, &job->plan, i);
+    struct guard_ends ends;
+    pid_t pid = guard_streams_open(&job->streams, job->plan.streams[i], &ends);
 
+    if (pid == 0) {
+        pid = guard_spawn(&job->spawner, &job->plan, i, &ends);
+        guard_ends_close(&ends);
+    }
     if (pid < 0) {
         job->n_workers = i; /* the others would fail as well */
         tell_failure(job, i, GUARD_STEP_FORK, (uint32_t)-pid);
@@ -124,7 +130,8 @@ static bool job_fork_one(struct guard_job *job)
     job->n_forked++;
     msg.pid = (uint32_t)pid;
     msg.at_ns = clock_ns();
-    job->tell(&msg, job->arg);
+    msg.count = ends.n_agent;
+    job->tell(&msg, ends.agent, job->arg);
     return job->n_forked < job->n_workers;
 }
 

@@ -34,8 +34,12 @@ struct guard_worker {
     uint64_t group_kill_ms; /* when the rest of the group gets KILL */
 };
 
-/* Told of each worker that started, failed to start or ended. */
-typedef void guard_job_fn(const struct guard_msg *msg, void *arg);
+/*
+ * Told of each worker that started (with msg->count read ends of its output,
+ * which stay the job's), failed to start or ended.
+ */
+typedef void guard_job_fn(const struct guard_msg *msg, const int *fds,
+                          void *arg);
 
 struct guard_job {
     enum guard_phase phase;
@@ -47,19 +51,23 @@ struct guard_job {
     unsigned pause_ms;  /* until the next look at what must end */
     struct guard_plan plan;
     struct guard_spawner spawner;
+    struct guard_streams streams;
     struct reaper reaper;
     guard_job_fn *tell;
     void *arg;
 };
 
-/* Prepare; tell(msg, arg) runs for SPAWNED, FAILED and EXITED. */
+/* Prepare; tell runs for SPAWNED, FAILED and EXITED. */
 int guard_job_init(struct guard_job *job, const struct inherited *inherited,
                    guard_job_fn *tell, void *arg);
 
 /* Take what to start; the plan becomes the job's. 0 or a negative errno. */
 int guard_job_begin(struct guard_job *job, struct guard_plan *plan);
 
-/* Forget a job that is done, so that another one may begin. */
+/*
+ * Forget a job that is done, so that another one may begin; what its workers
+ * wrote is kept until then.
+ */
 void guard_job_reset(struct guard_job *job);
 
 /*

@@ -6,7 +6,7 @@ static void link_closed(uv_handle_t *handle)
 {
     struct guard_link *link = handle->data;
 
-    buf_destroy(&link->out);
+    guard_outbox_destroy(&link->out);
     link->events->closed(link->arg);
 }
 
@@ -34,9 +34,21 @@ static void link_ready(uv_poll_t *poll, int status, int events);
 /* Watch for room only while something waits for it. */
 static int link_watch(struct guard_link *link)
 {
-    int events = UV_READABLE | (link->out.len > 0 ? UV_WRITABLE : 0);
+    int events = UV_READABLE | (link->out.bytes.len > 0 ? UV_WRITABLE : 0);
 
     return uv_poll_start(&link->poll, events, link_ready);
+}
+
+/* The descriptors are those of the only message that speaks of them. */
+static void link_deliver(struct guard_link *link, const struct guard_msg *msg)
+{
+    struct guard_msg copy = *msg;
+
+    if (msg->type == GUARD_SPAWNED) {
+        copy.count = (uint32_t)link->packet.n_fds;
+        link->packet.n_fds = 0;
+    }
+    link->events->message(&copy, link->packet.fds, link->arg);
 }
 
 static void link_receive(struct guard_link *link)
@@ -54,8 +66,9 @@ static void link_receive(struct guard_link *link)
             return;
         }
         while ((rc = guard_msg_decode(&reader, &msg)) > 0) {
-            link->events->message(&msg, link->arg);
+            link_deliver(link, &msg);
         }
+        guard_packet_close(&link->packet);
         if (rc < 0) {
             link_ended(link);
         }
@@ -89,7 +102,7 @@ int guard_link_start(struct guard_link *link, uv_loop_t *loop, int fd,
     link->fd = fd;
     link->ended = false;
     link->stopping = false;
-    link->out = (struct buf){ 0 };
+    link->out = (struct guard_outbox){ 0 };
     link->events = events;
     link->arg = arg;
     rc = uv_poll_init(loop, &link->poll, fd);
@@ -111,7 +124,7 @@ int guard_link_send(struct guard_link *link, const struct guard_msg *msg)
     if (link->ended || link->stopping) {
         return -ECONNRESET;
     }
-    rc = guard_msg_encode(&link->out, msg);
+    rc = guard_outbox_put(&link->out, msg, NULL);
     if (rc == 0) {
         rc = guard_pair_flush(link->fd, &link->out);
     }

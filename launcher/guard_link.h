@@ -13,8 +13,8 @@
 struct guard_link;
 
 struct guard_link_events {
-    /* One message came. */
-    void (*message)(const struct guard_msg *msg, void *arg);
+    /* One message came; with SPAWNED its descriptors, the receiver's now. */
+    void (*message)(const struct guard_msg *msg, const int *fds, void *arg);
     /* The guard's end is closed: it has left, or it is dead. Runs once. */
     void (*ended)(void *arg);
     void (*closed)(void *arg);
@@ -25,7 +25,7 @@ struct guard_link {
     int fd;
     bool ended;
     bool stopping;
-    struct buf out;
+    struct guard_outbox out;
     const struct guard_link_events *events;
     void *arg;
     struct guard_packet packet;

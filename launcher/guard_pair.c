@@ -25,18 +25,79 @@ int guard_pair_open(int *agent_fd_out, int *guard_fd_out)
     return 0;
 }
 
-int guard_pair_flush(int fd, struct buf *out)
+int guard_outbox_put(struct guard_outbox *outbox, const struct guard_msg *msg,
+                     const int *fds)
 {
-    while (out->len > 0) {
-        size_t len = guard_packet_len(out);
+    size_t len = msg->type == GUARD_SPAWNED ? msg->count * sizeof(*fds) : 0;
+    int rc = buf_reserve(&outbox->fds, len);
 
-        if (send(fd, out->data, len, MSG_NOSIGNAL) < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            return errno == EAGAIN || errno == ENOBUFS ? 1 : -errno;
+    if (rc == 0) {
+        rc = guard_msg_encode(&outbox->bytes, msg);
+    }
+    if (rc == 0 && len > 0) {
+        rc = buf_append(&outbox->fds, fds, len);
+    }
+    return rc;
+}
+
+void guard_outbox_destroy(struct guard_outbox *outbox)
+{
+    buf_destroy(&outbox->bytes);
+    buf_destroy(&outbox->fds);
+}
+
+/* Room for the descriptors of one message, aligned as it must be. */
+union guard_control {
+    char space[CMSG_SPACE(GUARD_FDS_MAX * sizeof(int))];
+    struct cmsghdr align;
+};
+
+/* One packet: 0 or a negative errno. */
+static int send_packet(int fd, const uint8_t *data, size_t len, const void *fds,
+                       size_t n_fds)
+{
+    union guard_control control = { { 0 } };
+    struct iovec piece = { .iov_base = (void *)(uintptr_t)data,
+                           .iov_len = len };
+    struct msghdr header = { .msg_iov = &piece, .msg_iovlen = 1 };
+    struct cmsghdr *cmsg;
+
+    if (n_fds > 0) {
+        header.msg_control = control.space;
+        header.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+        cmsg = CMSG_FIRSTHDR(&header);
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(cmsg), fds, n_fds * sizeof(int));
+    }
+    while (sendmsg(fd, &header, MSG_NOSIGNAL) < 0) {
+        if (errno != EINTR) {
+            return -errno;
         }
-        buf_consume(out, len);
+    }
+    return 0;
+}
+
+int guard_pair_flush(int fd, struct guard_outbox *outbox)
+{
+    while (outbox->bytes.len > 0) {
+        size_t n_fds;
+        size_t len = guard_packet_len(&outbox->bytes, &n_fds);
+        int rc =
+            send_packet(fd, outbox->bytes.data, len, outbox->fds.data, n_fds);
+
+        if (rc == -EAGAIN || rc == -ENOBUFS) {
+            return 1;
+        }
+        if (rc == -ETOOMANYREFS) {
+            return GUARD_PAIR_LATER;
+        }
+        if (rc < 0) {
+            return rc;
+        }
+        buf_consume(&outbox->bytes, len);
+        buf_consume(&outbox->fds, n_fds * sizeof(int));
     }
     return 0;
 }
@@ -71,31 +132,6 @@ static int write_all(int fd, const uint8_t *data, size_t len)
     return 0;
 }
 
-static int send_with_fd(int fd, const struct buf *message, int passed_fd)
-{
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = { { 0 } };
-    struct iovec piece = { .iov_base = message->data, .iov_len = message->len };
-    struct msghdr header = { .msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = sizeof(control.space) };
-    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
-
-    cmsg->cmsg_level = SOL_SOCKET;
-    cmsg->cmsg_type = SCM_RIGHTS;
-    cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(cmsg), &passed_fd, sizeof(int));
-    while (sendmsg(fd, &header, MSG_NOSIGNAL) < 0) {
-        if (errno != EINTR) {
-            return -errno;
-        }
-    }
-    return 0;
-}
-
 int guard_pair_send_plan(int fd, const struct guard_plan *plan)
 {
     struct guard_msg msg = { .type = GUARD_SPAWN, .count = plan->n_workers };
@@ -120,7 +156,7 @@ int guard_pair_send_plan(int fd, const struct guard_plan *plan)
     msg.size = body.len;
     rc = guard_msg_encode(&message, &msg);
     if (rc == 0) {
-        rc = send_with_fd(fd, &message, file);
+        rc = send_packet(fd, message.data, message.len, &file, 1);
     }
 out:
     if (file >= 0) {
@@ -131,19 +167,27 @@ out:
     return rc;
 }
 
+/* Take over the descriptors of a packet that came. */
+static void take_fds(struct msghdr *header, struct guard_packet *packet)
+{
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
+
+    packet->n_fds = 0;
+    if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS) {
+        packet->n_fds = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(packet->fds, CMSG_DATA(cmsg), packet->n_fds * sizeof(int));
+    }
+}
+
 int guard_pair_receive(int fd, struct guard_packet *packet_out)
 {
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
+    union guard_control control;
     struct iovec piece = { .iov_base = packet_out->data,
                            .iov_len = sizeof(packet_out->data) };
     struct msghdr header = { .msg_iov = &piece,
                              .msg_iovlen = 1,
                              .msg_control = control.space,
                              .msg_controllen = sizeof(control.space) };
-    struct cmsghdr *cmsg;
     ssize_t n;
 
     do {
@@ -156,10 +200,13 @@ int guard_pair_receive(int fd, struct guard_packet *packet_out)
         return -ECONNRESET;
     }
     packet_out->len = (size_t)n;
-    packet_out->plan_fd = -1;
-    cmsg = CMSG_FIRSTHDR(&header);
-    if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS) {
-        memcpy(&packet_out->plan_fd, CMSG_DATA(cmsg), sizeof(int));
-    }
+    take_fds(&header, packet_out);
     return 1;
+}
+
+void guard_packet_close(struct guard_packet *packet)
+{
+    while (packet->n_fds > 0) {
+        (void)close(packet->fds[--packet->n_fds]);
+    }
 }

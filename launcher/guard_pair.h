@@ -1,8 +1,9 @@
 /*
- * The socket pair between agent and guard: packets out and in.
+ * The socket pair between agent and guard: packets out and in, and the
+ * descriptors that go with them.
  *
  * Both ends are non-blocking: what a full socket does not take stays in the
- * sender's buf, so that a stopped agent never stops the guard.
+ * sender's outbox, so that a stopped agent never stops the guard.
  */
 #ifndef FLAUNCH_LAUNCHER_GUARD_PAIR_H
 #define FLAUNCH_LAUNCHER_GUARD_PAIR_H
@@ -12,13 +13,33 @@
 /* Make the pair, close-on-exec: 0 or a negative errno. */
 int guard_pair_open(int *agent_fd_out, int *guard_fd_out);
 
+/* Most descriptors of one message. */
+#define GUARD_FDS_MAX 2
+
+/* Messages not sent yet; zero-initialise. */
+struct guard_outbox {
+    struct buf bytes;
+    struct buf fds; /* ints: descriptors of those messages, in order */
+};
+
 /*
- * Send what is in out as far as the socket takes it.
+ * Append a message; with SPAWNED go msg->count descriptors, which stay the
+ * caller's and must be open until it is sent. 0 or -ENOMEM.
+ */
+int guard_outbox_put(struct guard_outbox *outbox, const struct guard_msg *msg,
+                     const int *fds);
+
+void guard_outbox_destroy(struct guard_outbox *outbox);
+
+/*
+ * Send what is in outbox as far as the socket takes it.
  *
- * Returns 0 when out is empty, 1 when more is left, or a negative errno: the
+ * Returns 0 when it is empty, 1 when the socket is full, GUARD_PAIR_LATER when
+ * the kernel holds too many descriptors on their way, or a negative errno: the
  * other end is gone.
  */
-int guard_pair_flush(int fd, struct buf *out);
+#define GUARD_PAIR_LATER 2
+int guard_pair_flush(int fd, struct guard_outbox *outbox);
 
 /*
  * Send SPAWN with its plan (a memory file of ours, which the call closes).
@@ -27,11 +48,12 @@ int guard_pair_flush(int fd, struct buf *out);
  */
 int guard_pair_send_plan(int fd, const struct guard_plan *plan);
 
-/* A packet, and the descriptor that came along or -1: the caller's. */
+/* A packet, and the descriptors that came along: the caller's. */
 struct guard_packet {
     uint8_t data[GUARD_PACKET_MAX];
     size_t len;
-    int plan_fd;
+    int fds[GUARD_FDS_MAX];
+    size_t n_fds;
 };
 
 /*
@@ -39,5 +61,8 @@ struct guard_packet {
  * another negative errno.
  */
 int guard_pair_receive(int fd, struct guard_packet *packet_out);
+
+/* Close what is left of a packet's descriptors. */
+void guard_packet_close(struct guard_packet *packet);
 
 #endif

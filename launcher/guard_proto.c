@@ -40,7 +40,8 @@ static const struct layout {
     [GUARD_SIGNAL] = { 1, { U32(signo) } },
     [GUARD_STOP] = { 2, { U32(signo), U64(grace_ms) } },
     [GUARD_GROUPS] = { 1, { U32(signo) } },
-    [GUARD_SPAWNED] = { 3, { U32(worker), U32(pid), U64(at_ns) } },
+    [GUARD_DRAINED] = { 0, { { FIELD_U32, 0 } } },
+    [GUARD_SPAWNED] = { 4, { U32(worker), U32(pid), U64(at_ns), U32(count) } },
     [GUARD_FAILED] = { 3, { U32(worker), U32(step), U32(error) } },
     [GUARD_EXITED] = { 5,
                        { U32(worker), U32(pid), U32(status), U64(at_ns),
@@ -164,17 +165,17 @@ int guard_msg_decode(struct reader *reader, struct guard_msg *msg_out)
     return 1;
 }
 
-size_t guard_packet_len(const struct buf *out)
+size_t guard_packet_len(const struct buf *out, size_t *n_fds_out)
 {
+    struct reader reader = { .data = out->data, .len = out->len };
+    struct guard_msg msg;
     size_t len = 0;
 
-    while (len < out->len) {
-        size_t next = HEADER_LEN + le_u32(out->data + len + 1);
-
-        if (len + next > GUARD_PACKET_MAX) {
-            break;
-        }
-        len += next;
+    *n_fds_out = 0;
+    while (*n_fds_out == 0 && guard_msg_decode(&reader, &msg) > 0 &&
+           reader.pos <= GUARD_PACKET_MAX) {
+        len = reader.pos;
+        *n_fds_out = msg.type == GUARD_SPAWNED ? msg.count : 0;
     }
     return len;
 }
@@ -209,6 +210,16 @@ static int put_texts(struct buf *out, char *const *texts)
     return rc;
 }
 
+static int put_stream(struct buf *out, const struct guard_stream *stream)
+{
+    int rc = buf_append_u32(out, stream->kind);
+
+    if (rc == 0) {
+        rc = buf_append_u32(out, stream->shown);
+    }
+    return rc == 0 ? put_text(out, stream->path) : rc;
+}
+
 int guard_plan_encode(struct buf *out, const struct guard_plan *plan)
 {
     uint32_t i;
@@ -228,7 +239,13 @@ int guard_plan_encode(struct buf *out, const struct guard_plan *plan)
         rc = put_texts(out, plan->base_env);
     }
     for (i = 0; i < plan->n_workers && rc == 0; i++) {
-        rc = put_texts(out, plan->worker_env[i]);
+        rc = put_stream(out, &plan->streams[i][GUARD_OUT]);
+        if (rc == 0) {
+            rc = put_stream(out, &plan->streams[i][GUARD_ERR]);
+        }
+        if (rc == 0) {
+            rc = put_texts(out, plan->worker_env[i]);
+        }
     }
     return rc;
 }
@@ -271,6 +288,18 @@ static char **take_texts(struct reader *reader, size_t *n_out)
     return texts;
 }
 
+static void take_stream(struct reader *reader, bool is_stdout,
+                        struct guard_stream *stream)
+{
+    stream->kind = reader_u32(reader);
+    stream->shown = reader_u32(reader);
+    stream->path = take_text(reader);
+    if (stream->kind > GUARD_STREAM_JOINED || stream->shown > 1 ||
+        (stream->kind == GUARD_STREAM_JOINED && is_stdout)) {
+        reader->bad = true;
+    }
+}
+
 int guard_plan_decode(const uint8_t *data, size_t len,
                       struct guard_plan *plan_out)
 {
@@ -287,13 +316,16 @@ int guard_plan_decode(const uint8_t *data, size_t len,
     plan.base_env = take_texts(&reader, &plan.n_base_env);
     if (!reader.bad && n <= GUARD_WORKERS_MAX) {
         plan.worker_env = calloc((size_t)n + 1, sizeof(char **));
+        plan.streams = calloc((size_t)n + 1, sizeof(*plan.streams));
     }
-    if (plan.worker_env == NULL) {
+    if (plan.worker_env == NULL || plan.streams == NULL) {
         guard_plan_destroy(&plan);
         return -EPROTO;
     }
     plan.n_workers = n;
     for (i = 0; i < n && !reader.bad; i++) {
+        take_stream(&reader, true, &plan.streams[i][GUARD_OUT]);
+        take_stream(&reader, false, &plan.streams[i][GUARD_ERR]);
         plan.worker_env[i] = take_texts(&reader, &unused);
     }
     if (reader.bad || reader.pos != len || plan.argv[0] == NULL) {
@@ -312,6 +344,7 @@ void guard_plan_destroy(struct guard_plan *plan)
         free(plan->worker_env[i]);
     }
     free(plan->worker_env);
+    free(plan->streams);
     free(plan->argv);
     free(plan->base_env);
     *plan = (struct guard_plan){ 0 };

@@ -24,8 +24,9 @@ enum guard_msg_type {
     GUARD_SIGNAL,    /* signo once to each worker's main process */
     GUARD_STOP,      /* signo, then KILL after grace_ms; 0: KILL at once */
     GUARD_GROUPS,    /* signo to every worker's process group (STOP, CONT) */
+    GUARD_DRAINED,   /* the workers' output needs no copy by the guard */
     /* guard to agent */
-    GUARD_SPAWNED, /* worker, pid, at_ns */
+    GUARD_SPAWNED, /* worker, pid, at_ns; count read ends come along */
     GUARD_FAILED,  /* worker, step, error: it never ran */
     GUARD_EXITED,  /* worker, pid, status, at_ns, peak_kib */
     GUARD_LEFT,    /* pid, state, name, wchan: it would not die */
@@ -36,6 +37,7 @@ enum guard_msg_type {
 enum guard_step {
     GUARD_STEP_FORK,
     GUARD_STEP_SETUP,
+    GUARD_STEP_LOG, /* opening the file that is its output */
     GUARD_STEP_EXEC,
 };
 
@@ -67,8 +69,11 @@ int guard_msg_encode(struct buf *out, const struct guard_msg *msg);
  */
 int guard_msg_decode(struct reader *reader, struct guard_msg *msg_out);
 
-/* How many bytes of out make the next packet: whole messages only. */
-size_t guard_packet_len(const struct buf *out);
+/*
+ * How many bytes of out make the next packet: whole messages only, and one
+ * that descriptors belong to is its last. Their number is in n_fds_out.
+ */
+size_t guard_packet_len(const struct buf *out, size_t *n_fds_out);
 
 /*
  * What to start: every worker runs path with argv; its environment is
@@ -76,6 +81,24 @@ size_t guard_packet_len(const struct buf *out);
  */
 #define GUARD_STDIN_NONE UINT32_MAX      /* no worker */
 #define GUARD_STDIN_ALL (UINT32_MAX - 1) /* every worker */
+
+/* What a worker's stdout or stderr is. */
+enum guard_stream_kind {
+    GUARD_STREAM_OURS,   /* our own descriptor of that number */
+    GUARD_STREAM_PIPE,   /* a pipe to us */
+    GUARD_STREAM_PTY,    /* a pseudo-terminal of ours */
+    GUARD_STREAM_FILE,   /* a file of its own, appended to */
+    GUARD_STREAM_JOINED, /* stderr only: the same as stdout */
+};
+
+struct guard_stream {
+    uint32_t kind;    /* enum guard_stream_kind */
+    uint32_t shown;   /* a pipe or pty: whether it belongs on our own stream */
+    const char *path; /* of a file, else "" */
+};
+
+#define GUARD_OUT 0 /* index of a worker's stdout */
+#define GUARD_ERR 1
 
 struct guard_plan {
     uint32_t stdin_worker; /* who gets our standard input itself; the others
@@ -85,7 +108,8 @@ struct guard_plan {
     char **base_env;
     size_t n_base_env;
     uint32_t n_workers;
-    char ***worker_env; /* n_workers arrays */
+    char ***worker_env;                /* n_workers arrays */
+    struct guard_stream (*streams)[2]; /* n_workers pairs */
 };
 
 /* Append the plan: 0 or -ENOMEM. */

@@ -59,6 +59,18 @@ void guard_spawner_end(struct guard_spawner *spawner)
     }
 }
 
+/* We hold a descriptor for every stream; workers get the limit as it was. */
+static void limit_raise(struct guard_spawner *spawner)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        spawner->fds = limit;
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int guard_spawner_init(struct guard_spawner *spawner,
                        const struct inherited *inherited)
 {
@@ -67,6 +79,7 @@ int guard_spawner_init(struct guard_spawner *spawner,
     *spawner = (struct guard_spawner){ .guard_pid = getpid(),
                                        .inherited = inherited,
                                        .oom_score = oom_score_read() };
+    limit_raise(spawner);
     if (pipe2(fds, O_CLOEXEC) < 0) {
         return -errno;
     }
@@ -151,8 +164,50 @@ static void child_set_stdin(const struct guard_spawner *spawner,
     }
 }
 
+/* Put fd in the place of our stdout or stderr. */
+static void child_place(const struct guard_spawner *spawner, uint32_t worker,
+                        int fd, int number, enum guard_step step)
+{
+    if (fd < 0 || dup2(fd, number) < 0) {
+        child_fail(spawner, worker, step);
+    }
+}
+
+static void child_set_output(const struct guard_spawner *spawner,
+                             const struct guard_plan *plan, uint32_t worker,
+                             const struct guard_ends *ends)
+{
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        const struct guard_stream *stream = &plan->streams[worker][i];
+        int number = STDOUT_FILENO + i;
+
+        switch (stream->kind) {
+        case GUARD_STREAM_PIPE:
+        case GUARD_STREAM_PTY:
+            child_place(spawner, worker, ends->worker[i], number,
+                        GUARD_STEP_SETUP);
+            break;
+        case GUARD_STREAM_FILE:
+            child_place(spawner, worker,
+                        open(stream->path, O_WRONLY | O_APPEND | O_NOFOLLOW |
+                                               O_NOCTTY | O_CLOEXEC),
+                        number, GUARD_STEP_LOG);
+            break;
+        case GUARD_STREAM_JOINED:
+            child_place(spawner, worker, STDOUT_FILENO, number,
+                        GUARD_STEP_SETUP);
+            break;
+        default:
+            break; /* ours: it has it already */
+        }
+    }
+}
+
 static void child_run(const struct guard_spawner *spawner,
-                      const struct guard_plan *plan, uint32_t worker)
+                      const struct guard_plan *plan, uint32_t worker,
+                      const struct guard_ends *ends)
 {
     (void)setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
@@ -163,13 +218,15 @@ static void child_run(const struct guard_spawner *spawner,
         _exit(EXIT_FAILURE);
     }
     child_set_stdin(spawner, plan, worker);
+    child_set_output(spawner, plan, worker, ends);
+    (void)setrlimit(RLIMIT_NOFILE, &spawner->fds);
     inherited_give_signals(spawner->inherited);
     (void)execve(plan->path, plan->argv, spawner->env);
     child_fail(spawner, worker, GUARD_STEP_EXEC);
 }
 
 pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
-                  uint32_t worker)
+                  uint32_t worker, const struct guard_ends *ends)
 {
     int rc = env_fill(spawner, plan, worker);
     pid_t pid;
@@ -183,7 +240,7 @@ pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
      */
     pid = fork();
     if (pid == 0) {
-        child_run(spawner, plan, worker);
+        child_run(spawner, plan, worker, ends);
     }
     return pid < 0 ? -errno : pid;
 }

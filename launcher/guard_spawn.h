@@ -8,10 +8,11 @@
 #ifndef FLAUNCH_LAUNCHER_GUARD_SPAWN_H
 #define FLAUNCH_LAUNCHER_GUARD_SPAWN_H
 
-#include "launcher/guard_proto.h"
+#include "launcher/guard_streams.h"
 #include "launcher/inherited.h"
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct guard_spawner {
@@ -20,6 +21,7 @@ struct guard_spawner {
     int failure_write; /* the children's */
     int null_fd;       /* /dev/null */
     int oom_score;     /* our own; INT_MIN: not known */
+    struct rlimit fds; /* the limit as found: the workers' */
     char **env;        /* base environment, room for one worker's strings */
     size_t env_room;
     const struct inherited *inherited;
@@ -44,9 +46,12 @@ int guard_spawner_init(struct guard_spawner *spawner,
 void guard_spawner_begin(struct guard_spawner *spawner);
 void guard_spawner_end(struct guard_spawner *spawner);
 
-/* Fork worker number worker of plan: its pid, or a negative errno. */
+/*
+ * Fork worker number worker of plan; ends->worker become its stdout and
+ * stderr. Returns its pid, or a negative errno.
+ */
 pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
-                  uint32_t worker);
+                  uint32_t worker, const struct guard_ends *ends);
 
 /* Take the next failure off the pipe; false when there is none. */
 bool guard_spawn_failure(struct guard_spawner *spawner,

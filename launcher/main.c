@@ -12,6 +12,8 @@
 #include "launcher/fds.h"
 #include "launcher/gpu_count.h"
 #include "launcher/port_holder.h"
+#include "launcher/run_dir.h"
+#include "launcher/terminal.h"
 #include "common/version.h"
 
 #include <errno.h>
@@ -20,9 +22,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Descriptors of ours beside two for each worker's store connections (old
- * PyTorch opens two). */
+/* Descriptors of ours beside those of each worker: two store connections (old
+ * PyTorch opens two), two for its output. */
 #define FDS_OF_OURS 64
+#define FDS_OF_WORKER 4ULL
 
 static const char *env_get(const char *name, void *arg)
 {
@@ -92,21 +95,49 @@ static int listen_for_store(struct config *config, int *fd_out, struct err *err)
     return rc;
 }
 
+/* Directories of the run, before anything starts. */
+static int make_files(const struct config *config, struct run_files *files,
+                      struct err *err)
+{
+    const struct log_config *log = &config->log;
+    int rc = 0;
+
+    if (log_config_has_files(log, config->n_workers) ||
+        (log->dir != NULL && !log->no_files)) {
+        rc = log_dir_make(log->dir, config->job.run_id, &files->log, err);
+        if (rc == 0 && log->dir == NULL) {
+            log_line(LOG_INFO, "logs are in %s", files->log.run);
+        }
+    } else {
+        files->run_dir = run_dir_make();
+    }
+    return rc;
+}
+
+static void remove_files(struct run_files *files)
+{
+    log_dir_end(&files->log);
+    run_dir_remove(files->run_dir); /* where the guard could not */
+    free(files->run_dir);
+}
+
 /* Everything from the guard on; config is complete but for the port. */
 static int run(struct config *config, const struct inherited *inherited,
-               char **argv, int argc)
+               struct run_files *files, char **argv, int argc)
 {
-    struct agent_setup setup = { .config = config, .inherited = inherited };
+    struct agent_setup setup = { .config = config,
+                                 .inherited = inherited,
+                                 .files = files };
     struct err err = { 0 };
     int rc;
 
     /* Orphans come to us if the guard should die. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    rc = guard_start(inherited, argv, argc, &setup.guard, &err);
+    rc = guard_start(inherited, files->run_dir, argv, argc, &setup.guard, &err);
     if (rc < 0) {
         return fail(EXIT_FLAUNCH, &err);
     }
-    rc = fds_raise_limit(FDS_OF_OURS + 2ULL * config->n_workers, &err);
+    rc = fds_raise_limit(FDS_OF_OURS + FDS_OF_WORKER * config->n_workers, &err);
     if (rc == 0) {
         rc = listen_for_store(config, &setup.listen_fd, &err);
     }
@@ -119,6 +150,25 @@ static int run(struct config *config, const struct inherited *inherited,
     (void)signal(SIGCHLD,
                  SIG_DFL); /* a parent's SIG_IGN would lose the guard */
     return agent_run(&setup);
+}
+
+static int run_with_files(struct config *config,
+                          const struct inherited *inherited, char **argv,
+                          int argc)
+{
+    struct run_files files = { 0 };
+    struct terminal terminal;
+    struct err err = { 0 };
+    int exit_code;
+
+    if (make_files(config, &files, &err) < 0) {
+        return fail(EXIT_FLAUNCH, &err);
+    }
+    terminal_save(&terminal);
+    exit_code = run(config, inherited, &files, argv, argc);
+    terminal_restore(&terminal);
+    remove_files(&files);
+    return exit_code;
 }
 
 static int print_and_leave(const struct options *options,
@@ -165,7 +215,7 @@ int main(int argc, char **argv)
         options_flag(&options, OPT_EXPLAIN)) {
         exit_code = print_and_leave(&options, &config);
     } else {
-        exit_code = run(&config, &inherited, argv, argc);
+        exit_code = run_with_files(&config, &inherited, argv, argc);
     }
     config_destroy(&config);
     free(inherited.children);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define ONE_NODE "this version runs one node"
-#define NO_LOGS "this version leaves the workers' output as it is"
 
 const struct option_row option_table[N_OPTIONS] = {
     [OPT_NPROC_PER_NODE] = { "nproc-per-node", 0, OPTION_VALUE,
@@ -51,6 +50,42 @@ const struct option_row option_table[N_OPTIONS] = {
                     "who gets our standard input; the others read an end of "
                     "file",
                     NULL, NULL },
+    [OPT_LOG_DIR] = { "log-dir", 0, OPTION_VALUE, "DIR", NULL,
+                      "directory for the files of --redirects and --tee; "
+                      "/dev/null: no files",
+                      NULL, NULL },
+    [OPT_REDIRECTS] = { "redirects", 'r', OPTION_VALUE, "WHAT", "0",
+                        "output to files: 1 stdout, 2 stderr, 3 both; or by "
+                        "local rank, 0:3,1-3:2,all:1",
+                        NULL, NULL },
+    [OPT_TEE] = { "tee", 't', OPTION_VALUE, "WHAT", "0",
+                  "output to files and, with a prefix, to the screen", NULL,
+                  NULL },
+    [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
+                                 "", "local ranks to show, such as 0,2-3", NULL,
+                                 NULL },
+    [OPT_DUPLICATE_STDOUT_FILTERS] = { "duplicate-stdout-filters", 0,
+                                       OPTION_VALUE, "TEXTS", NULL,
+                                       "teed lines of stdout with one of these "
+                                       "texts go to filtered_stdout.log as "
+                                       "well",
+                                       NULL, NULL },
+    [OPT_DUPLICATE_STDERR_FILTERS] = { "duplicate-stderr-filters", 0,
+                                       OPTION_VALUE, "TEXTS", NULL,
+                                       "the same for stderr", NULL, NULL },
+    [OPT_LOG_PREFIX] = { "log-prefix", 0, OPTION_VALUE, "TEMPLATE", NULL,
+                         "text before each line on the screen: ${rank}, "
+                         "${local_rank}, ${role_name}, ${host}",
+                         NULL, NULL },
+    [OPT_TIMESTAMPS] = { "timestamps", 0, OPTION_FLAG, NULL, NULL,
+                         "the time before each line on the screen", NULL,
+                         NULL },
+    [OPT_PTY] = { "pty", 0, OPTION_FLAG, NULL, NULL,
+                  "a pseudo-terminal for each worker, also where our output "
+                  "is none",
+                  NULL, NULL },
+    [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
+                  "workers get our output descriptors themselves", NULL, NULL },
     [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
                        "leave variables of outer launchers in the workers' "
                        "environment",
@@ -88,17 +123,6 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_START_METHOD] = { "start-method", 0, OPTION_VALUE, "NAME", NULL,
                            "accepted; there is no Python to start from", "*",
                            NULL },
-    [OPT_LOG_DIR] = { "log-dir", 0, OPTION_VALUE, "DIR", NULL,
-                      "directory for logs", "", NO_LOGS },
-    [OPT_REDIRECTS] = { "redirects", 'r', OPTION_VALUE, "WHAT", "0",
-                        "output to files", "0", NO_LOGS },
-    [OPT_TEE] = { "tee", 't', OPTION_VALUE, "WHAT", "0",
-                  "output to files and the screen", "0", NO_LOGS },
-    [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
-                                 NULL, "ranks to show", "", NO_LOGS },
-    [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
-                  "workers get our output descriptors; they do anyway", NULL,
-                  NULL },
 };
 
 /* Both spellings of each name, for getopt_long. */

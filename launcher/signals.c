@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-static const int watched[] = { SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
-                               SIGCHLD, SIGTSTP, SIGCONT };
+static const int watched[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+                               SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH };
 
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 

@@ -19,7 +19,6 @@ static const char *const outer_records[] = {
     "SLURM_PROCID",    "SLURM_LOCALID",   "SLURM_NODEID",   "SLURM_NTASKS",
     "SLURM_NPROCS",    "SLURM_STEP_*",    "SLURM_GTIDS",    "SLURM_TASK_PID",
     ENV_RUN_ID,        ENV_RESTART_COUNT, ENV_MAX_RESTARTS, ENV_USE_AGENT_STORE,
-    ENV_ERROR_FILE,
 };
 
 /* Never given on, whatever --keep-env says: they are options of ours, or
@@ -43,6 +42,7 @@ static const char *const ours[] = {
     ENV_RUN_ID,
     ENV_USE_AGENT_STORE,
     ENV_SIGNALS_TO_HANDLE,
+    ENV_ERROR_FILE,
     ENV_FLAUNCH_RUN_ID,
     ENV_FLAUNCH_RANK,
     ENV_FLAUNCH_WORLD_SIZE,
@@ -205,7 +205,8 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
     return 0;
 }
 
-int worker_env_own(const struct place *place, struct env_list *list_out)
+int worker_env_own(const struct place *place, const char *error_file,
+                   struct env_list *list_out)
 {
     const struct {
         const char *name;
@@ -233,6 +234,9 @@ int worker_env_own(const struct place *place, struct env_list *list_out)
 
     for (i = 0; i < N_OF(numbers) && rc == 0; i++) {
         rc = push_number(&list, numbers[i].name, numbers[i].value);
+    }
+    if (error_file != NULL) {
+        rc = THEN(rc, push_text(&list, ENV_ERROR_FILE, error_file));
     }
     if (rc < 0) {
         env_list_destroy(&list);

@@ -36,8 +36,9 @@ struct env_list {
 int worker_env_shared(char *const *inherited, const struct job_env *job,
                       struct env_list *list_out);
 
-/* What is this worker's own. 0 or -ENOMEM. */
-int worker_env_own(const struct place *place, struct env_list *list_out);
+/* What is this worker's own; error_file may be NULL. 0 or -ENOMEM. */
+int worker_env_own(const struct place *place, const char *error_file,
+                   struct env_list *list_out);
 
 /* Whether a variable is a record of an outer launcher, or one of our options.
  */

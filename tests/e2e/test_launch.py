@@ -50,10 +50,10 @@ def test_records_of_outer_launchers_are_taken_out():
              'SLURM_JOB_ID': '7', 'TORCHELASTIC_TIMER_FILE': '/t'}
     env = worker_env(env=outer)
     for name in ('PMI_RANK', 'OMPI_COMM_WORLD_RANK', 'SLURM_PROCID',
-                 'SLURM_STEP_ID', 'TORCHELASTIC_ERROR_FILE',
-                 'PET_NPROC_PER_NODE', 'FLAUNCH_OPT_ROLE'):
+                 'SLURM_STEP_ID', 'PET_NPROC_PER_NODE', 'FLAUNCH_OPT_ROLE'):
         assert name not in env, name
     assert env['RANK'] == '0' and env['ROLE_NAME'] == 'r'
+    assert env['TORCHELASTIC_ERROR_FILE'] != '/x'
     assert env['SLURM_JOB_ID'] == '7' and env['TORCHELASTIC_TIMER_FILE'] == '/t'
     kept = worker_env('--keep-env', env=outer)
     assert kept['PMI_RANK'] == '3' and kept['RANK'] == '0'
@@ -301,8 +301,10 @@ def test_wrong_options_are_named():
             (['--n', '2', 'true'], 'could mean several'),
             (['--nnodes=2', 'true'], 'one node'),
             (['--max-restarts=x', 'true'], 'give a number'),
-            (['--tee=3', 'true'], 'output'),
-            (['-r3', 'true'], 'output'),
+            (['--tee=4', 'true'], 'give 0 (neither)'),
+            (['-r1:3', 'true'], 'there is no local rank 1'),
+            (['--local-ranks-filter=x', 'true'], 'give local ranks'),
+            (['--raw', '--timestamps', 'true'], '--raw leaves'),
             ([], 'no program given')):
         r = flaunch(*args)
         assert r.code == 2 and words in r.err, (args, r)

@@ -8,12 +8,15 @@
 #include "launcher/guard_link.h"
 #include "launcher/guard_proto.h"
 #include "launcher/signals.h"
+#include "launcher/streams.h"
 #include "launcher/worker_env.h"
 #include "tests/fault/wrap.h"
 #include "tests/unit/unit.h"
 #include "worker/store_client.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,9 +103,10 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-static void no_message(const struct guard_msg *msg, void *arg)
+static void no_message(const struct guard_msg *msg, const int *fds, void *arg)
 {
     (void)msg;
+    (void)fds;
     (void)arg;
 }
 
@@ -174,6 +178,114 @@ static void signals_outlive_every_fault(void **state)
     every_fault(signals_scenario);
 }
 
+struct heard {
+    struct streams *streams;
+    int n_drained;
+    int n_flushed;
+    int n_closed;
+};
+
+static void heard_drained(void *arg)
+{
+    struct heard *heard = arg;
+
+    heard->n_drained++;
+    streams_flush(heard->streams);
+}
+
+static void heard_flushed(void *arg)
+{
+    struct heard *heard = arg;
+
+    heard->n_flushed++;
+    streams_stop(heard->streams);
+}
+
+static void heard_closed(void *arg)
+{
+    ((struct heard *)arg)->n_closed++;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind,
+                      struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+/* A pipe with a line in it, and a file that is teed, both to our stdout. */
+static int streams_run(uv_loop_t *loop, const struct stream_plan *plan,
+                       const struct log_screen *screen)
+{
+    static const struct streams_events events = { heard_drained, heard_flushed,
+                                                  nothing, heard_closed };
+    static struct streams streams;
+    struct heard heard = { .streams = &streams };
+    int fds[2];
+    int rc;
+
+    rc = streams_start(&streams, loop, screen, &events, &heard);
+    if (rc == 0) {
+        rc = streams_attempt(&streams, plan);
+    }
+    if (rc == 0) {
+        assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+        assert_int_equal(write(fds[1], "\n", 1), 1);
+        (void)close(fds[1]);
+        streams_take(&streams, 0, fds, 1);
+        streams_worker_ended(&streams, 0);
+        streams_drain(&streams);
+    } else {
+        streams_stop(&streams);
+    }
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+    assert_int_equal(heard.n_drained, rc == 0);
+    assert_int_equal(heard.n_flushed, rc == 0);
+    assert_true(heard.n_closed == 1 || (rc < 0 && streams.open_parts == 0));
+    return rc;
+}
+
+static bool streams_scenario(void)
+{
+    struct log_choice choice = { .tee = LOG_ERR };
+    struct log_config config = { .choices = &choice,
+                                 .screen = { .prefix = true },
+                                 .prefix = "",
+                                 .tee_prefix = "[${rank}]:" };
+    struct stream_plan plan = { 0 };
+    struct log_dir dir = { 0 };
+    char base[] = "/tmp/flaunch-fault.XXXXXX";
+    uv_loop_t loop;
+    int rc;
+
+    assert_non_null(mkdtemp(base));
+    rc = uv_loop_init(&loop);
+    if (rc == 0) {
+        rc = log_dir_make(base, "id", &dir, NULL);
+        if (rc == 0) {
+            rc = stream_plan_make(&config, 1, 0, "r", &dir, &plan, NULL);
+        }
+        if (rc == 0) {
+            rc = streams_run(&loop, &plan, &config.screen);
+        }
+        (void)uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&loop), 0);
+    }
+    stream_plan_destroy(&plan);
+    log_dir_end(&dir);
+    (void)wrap_stop();
+    assert_int_equal(nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    return rc == 0;
+}
+
+static void streams_outlive_every_fault(void **state)
+{
+    (void)state;
+    every_fault(streams_scenario);
+}
+
 static bool plan_scenario(void)
 {
     static char a[] = "A=1";
@@ -185,14 +297,17 @@ static bool plan_scenario(void)
     struct place place = ranks_place(&n, 1, 0, 0);
     struct env_list shared = { 0 };
     struct env_list own = { 0 };
-    struct guard_plan plan = { .path = "p", .argv = outer, .n_workers = 1 };
+    struct guard_stream streams[1][2] = { { { .path = "" }, { .path = "" } } };
+    struct guard_plan plan = {
+        .path = "p", .argv = outer, .n_workers = 1, .streams = streams
+    };
     struct guard_plan read = { 0 };
     struct buf bytes = { 0 };
     int rc;
 
     rc = worker_env_shared(outer, &job, &shared);
     if (rc == 0) {
-        rc = worker_env_own(&place, &own);
+        rc = worker_env_own(&place, "/x.json", &own);
     }
     if (rc == 0) {
         plan.base_env = shared.strings;
@@ -224,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_store_outlives_every_fault),
         cmocka_unit_test(a_guard_link_outlives_every_fault),
         cmocka_unit_test(signals_outlive_every_fault),
+        cmocka_unit_test(streams_outlive_every_fault),
         cmocka_unit_test(a_plan_outlives_every_fault),
     };
 

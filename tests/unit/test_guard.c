@@ -27,7 +27,12 @@ static void messages_go_round(void **state)
         { .type = GUARD_SPAWN, .count = 64, .size = 1ULL << 33 },
         { .type = GUARD_SIGNAL, .signo = 10 },
         { .type = GUARD_STOP, .signo = 15, .grace_ms = 30000 },
-        { .type = GUARD_SPAWNED, .worker = 3, .pid = 99, .at_ns = 1 },
+        { .type = GUARD_DRAINED },
+        { .type = GUARD_SPAWNED,
+          .worker = 3,
+          .pid = 99,
+          .at_ns = 1,
+          .count = 2 },
         { .type = GUARD_FAILED, .worker = 3, .step = 2, .error = 13 },
         { .type = GUARD_EXITED,
           .worker = 1,
@@ -76,6 +81,7 @@ static void packets_hold_whole_messages(void **state)
 {
     struct guard_msg msg = { .type = GUARD_LEFT };
     struct buf out = { 0 };
+    size_t n_fds;
     size_t len;
 
     (void)state;
@@ -86,7 +92,8 @@ static void packets_hold_whole_messages(void **state)
         struct reader reader;
         int rc;
 
-        len = guard_packet_len(&out);
+        len = guard_packet_len(&out, &n_fds);
+        assert_int_equal(n_fds, 0);
         assert_in_range(len, 1, GUARD_PACKET_MAX);
         reader = (struct reader){ .data = out.data, .len = len };
         while ((rc = guard_msg_decode(&reader, &msg)) > 0) {
@@ -110,14 +117,24 @@ static struct guard_plan plan_of(char **argv, uint32_t n)
                                .base_env = base,
                                .n_base_env = 1,
                                .n_workers = n,
-                               .worker_env = calloc(n, sizeof(char **)) };
+                               .worker_env = calloc(n, sizeof(char **)),
+                               .streams = calloc(n, sizeof(*plan.streams)) };
     uint32_t i;
 
     assert_non_null(plan.worker_env);
+    assert_non_null(plan.streams);
     for (i = 0; i < n; i++) {
+        plan.streams[i][GUARD_OUT].path = "";
+        plan.streams[i][GUARD_ERR].path = "";
         plan.worker_env[i] = (char **)(uintptr_t)no_strings;
     }
     return plan;
+}
+
+static void plan_free(struct guard_plan *plan)
+{
+    free(plan->worker_env);
+    free(plan->streams);
 }
 
 static void plans_go_round_and_broken_ones_are_refused(void **state)
@@ -134,6 +151,10 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
 
     (void)state;
     plan.worker_env[1] = own_env;
+    plan.streams[1][GUARD_OUT] = (struct guard_stream){
+        .kind = GUARD_STREAM_FILE, .shown = 1, .path = "/tmp/x"
+    };
+    plan.streams[1][GUARD_ERR].kind = GUARD_STREAM_JOINED;
     assert_int_equal(guard_plan_encode(&out, &plan), 0);
     assert_int_equal(guard_plan_decode(out.data, out.len, &read), 0);
     assert_int_equal(read.n_workers, 2);
@@ -144,6 +165,10 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
     assert_int_equal(read.n_base_env, 1);
     assert_null(read.worker_env[0][0]);
     assert_string_equal(read.worker_env[1][0], "RANK=0");
+    assert_int_equal(read.streams[0][GUARD_OUT].kind, GUARD_STREAM_OURS);
+    assert_string_equal(read.streams[1][GUARD_OUT].path, "/tmp/x");
+    assert_int_equal(read.streams[1][GUARD_OUT].shown, 1);
+    assert_int_equal(read.streams[1][GUARD_ERR].kind, GUARD_STREAM_JOINED);
     guard_plan_destroy(&read);
     for (i = 0; i < out.len; i++) {
         assert_int_equal(guard_plan_decode(out.data, i, &read), -EPROTO);
@@ -155,7 +180,7 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
         }
         out.data[i] ^= 0xff;
     }
-    free(plan.worker_env);
+    plan_free(&plan);
     buf_destroy(&out);
 }
 
@@ -163,7 +188,7 @@ static void a_full_socket_keeps_what_is_left(void **state)
 {
     struct guard_msg msg = { .type = GUARD_SIGNAL };
     struct guard_packet *packet = malloc(sizeof(*packet));
-    struct buf out = { 0 };
+    struct guard_outbox out = { 0 };
     uint32_t n_sent = 0;
     uint32_t n_read = 0;
     int a;
@@ -175,7 +200,7 @@ static void a_full_socket_keeps_what_is_left(void **state)
     assert_int_equal(guard_pair_open(&a, &b), 0);
     while (rc == 0) { /* nobody reads */
         msg.signo = n_sent++;
-        assert_int_equal(guard_msg_encode(&out, &msg), 0);
+        assert_int_equal(guard_outbox_put(&out, &msg, NULL), 0);
         rc = guard_pair_flush(a, &out);
         assert_true(rc >= 0 && n_sent < 1000000);
     }
@@ -194,7 +219,7 @@ static void a_full_socket_keeps_what_is_left(void **state)
     assert_int_equal(guard_pair_receive(b, packet), -ECONNRESET);
     (void)close(b);
     free(packet);
-    buf_destroy(&out);
+    guard_outbox_destroy(&out);
 }
 
 static void a_plan_travels_in_a_file(void **state)
@@ -217,18 +242,64 @@ static void a_plan_travels_in_a_file(void **state)
     reader = (struct reader){ .data = packet->data, .len = packet->len };
     assert_int_equal(guard_msg_decode(&reader, &msg), 1);
     assert_int_equal(msg.type, GUARD_SPAWN);
-    assert_true(packet->plan_fd >= 0);
-    data = mmap(NULL, msg.size, PROT_READ, MAP_PRIVATE, packet->plan_fd, 0);
+    assert_int_equal(packet->n_fds, 1);
+    data = mmap(NULL, msg.size, PROT_READ, MAP_PRIVATE, packet->fds[0], 0);
     assert_true(data != MAP_FAILED);
-    free(plan.worker_env);
+    plan_free(&plan);
     assert_int_equal(guard_plan_decode(data, msg.size, &plan), 0);
     assert_string_equal(plan.path, "/bin/true");
     guard_plan_destroy(&plan);
     (void)munmap(data, msg.size);
-    (void)close(packet->plan_fd);
+    guard_packet_close(packet);
     (void)close(a);
     (void)close(b);
     free(packet);
+}
+
+/* Descriptors arrive with the message they belong to, and with no other. */
+static void descriptors_travel_with_their_message(void **state)
+{
+    const struct guard_msg plain = { .type = GUARD_EMPTY };
+    struct guard_msg spawned = { .type = GUARD_SPAWNED };
+    struct guard_packet *packet = malloc(sizeof(*packet));
+    struct guard_outbox out = { 0 };
+    size_t n_fds = 0;
+    int pipe_fds[2];
+    int a;
+    int b;
+    int i;
+
+    (void)state;
+    assert_non_null(packet);
+    assert_int_equal(pipe(pipe_fds), 0);
+    assert_int_equal(guard_pair_open(&a, &b), 0);
+    for (i = 0; i < 4; i++) {
+        spawned.worker = (uint32_t)i;
+        spawned.count = (uint32_t)i % 3;
+        assert_int_equal(guard_outbox_put(&out, &spawned, pipe_fds), 0);
+        assert_int_equal(guard_outbox_put(&out, &plain, NULL), 0);
+    }
+    assert_int_equal(guard_pair_flush(a, &out), 0);
+    while (guard_pair_receive(b, packet) == 1) {
+        struct reader reader = { .data = packet->data, .len = packet->len };
+        struct guard_msg msg = { 0 };
+        size_t told = 0;
+
+        while (guard_msg_decode(&reader, &msg) > 0) {
+            assert_int_equal(told, 0); /* nothing follows it in its packet */
+            told = msg.type == GUARD_SPAWNED ? msg.count : 0;
+        }
+        assert_int_equal(packet->n_fds, told);
+        n_fds += told;
+        guard_packet_close(packet);
+    }
+    assert_int_equal(n_fds, 0 + 1 + 2 + 0);
+    (void)close(a);
+    (void)close(b);
+    (void)close(pipe_fds[0]);
+    (void)close(pipe_fds[1]);
+    free(packet);
+    guard_outbox_destroy(&out);
 }
 
 /* --- a job, run in this process as the guard ---------------------------- */
@@ -241,10 +312,11 @@ struct heard {
     struct guard_msg last_failure;
 };
 
-static void hear(const struct guard_msg *msg, void *arg)
+static void hear(const struct guard_msg *msg, const int *fds, void *arg)
 {
     struct heard *heard = arg;
 
+    (void)fds;
     if (msg->type == GUARD_SPAWNED) {
         heard->n_spawned++;
     } else if (msg->type == GUARD_EXITED) {
@@ -270,7 +342,7 @@ static void job_start(struct guard_job *job, char **argv, uint32_t n,
     inherited_take(&inherited);
     assert_int_equal(guard_plan_encode(&out, &plan), 0);
     assert_int_equal(guard_plan_decode(out.data, out.len, &read), 0);
-    free(plan.worker_env);
+    plan_free(&plan);
     assert_int_equal(guard_job_init(job, &inherited, hear, heard), 0);
     assert_int_equal(guard_job_begin(job, &read), 0);
 }
@@ -291,6 +363,7 @@ static void job_finish(struct guard_job *job)
     guard_spawner_destroy(&job->spawner);
     reaper_destroy(&job->reaper);
     guard_plan_destroy(&job->plan);
+    guard_streams_drop(&job->streams);
     free(job->workers);
     free(inherited.children);
 }
@@ -450,7 +523,8 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
 
     (void)state;
     inherited_take(&inherited);
-    assert_int_equal(guard_start(&inherited, guard_argv, 1, &guard, NULL), 0);
+    assert_int_equal(guard_start(&inherited, NULL, guard_argv, 1, &guard, NULL),
+                     0);
     assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
     assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
     while (pid == 0 && clock_ms() < deadline_ms) {
@@ -463,7 +537,7 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
     assert_int_equal(pid, guard.pid);
     assert_int_equal(status, 0); /* proven empty */
     (void)close(guard.fd);
-    free(plan.worker_env);
+    plan_free(&plan);
     free(inherited.children);
 }
 
@@ -478,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_round),
         cmocka_unit_test(packets_hold_whole_messages),
+        cmocka_unit_test(descriptors_travel_with_their_message),
         cmocka_unit_test(plans_go_round_and_broken_ones_are_refused),
         cmocka_unit_test(a_full_socket_keeps_what_is_left),
         cmocka_unit_test(a_plan_travels_in_a_file),

@@ -122,7 +122,6 @@ static void mistakes_are_named(void **state)
         { "--nnodes=2 p", "--nnodes=2 (from the command line): this version" },
         { "--nnodes=1:4 p", "--nnodes=1:4" },
         { "--nnodes= p", "--nnodes=" },
-        { "--log-dir=x p", "--log-dir=x" },
     };
     struct options options;
     struct err err;

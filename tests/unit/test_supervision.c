@@ -253,9 +253,13 @@ static void the_agent_moves_by_its_table(void **state)
     assert_int_equal(agent_next(AGENT_RUNNING, AGENT_EV_SECOND_SIGNAL),
                      AGENT_RUNNING);
     assert_int_equal(agent_next(AGENT_KILLING, AGENT_EV_GUARD_EMPTY),
+                     AGENT_DRAINING);
+    assert_int_equal(agent_next(AGENT_DRAINING, AGENT_EV_STOP), AGENT_DRAINING);
+    assert_int_equal(agent_next(AGENT_DRAINING, AGENT_EV_DRAINED),
                      AGENT_BETWEEN);
     assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_NEXT), AGENT_RUNNING);
-    assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_STOP), AGENT_ENDED);
+    assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_STOP), AGENT_FLUSHING);
+    assert_int_equal(agent_next(AGENT_FLUSHING, AGENT_EV_FLUSHED), AGENT_ENDED);
     assert_int_equal(agent_next(AGENT_ENDED, AGENT_EV_STOP), AGENT_ENDED);
     assert_string_equal(agent_state_name(AGENT_ENDED), "ended");
 }

@@ -1,0 +1,48 @@
+/*
+ * What the streams of an attempt's workers are: made from the configuration
+ * and the log directory, handed to the guard and to the agent's streams.
+ */
+#ifndef FLAUNCH_LAUNCHER_STREAM_PLAN_H
+#define FLAUNCH_LAUNCHER_STREAM_PLAN_H
+
+#include "launcher/log_dir.h"
+#include "launcher/log_spec.h"
+
+/* What to show and what to write, as configured. */
+struct log_config {
+    struct log_choice *choices; /* one for each worker */
+    struct log_screen screen;
+    const char *dir;    /* --log-dir, or NULL */
+    bool no_files;      /* --log-dir=/dev/null */
+    const char *prefix; /* --log-prefix, or NULL: only what is teed has one */
+    const char *tee_prefix; /* the template for what is teed */
+    bool timestamps;
+    const char *filters[2]; /* --duplicate-*-filters; NULL: none */
+};
+
+struct stream_plan {
+    uint32_t n_workers;
+    struct guard_stream (*streams)[2]; /* for the guard */
+    char **paths;                      /* 2 * n_workers; NULL: no file */
+    char **headers;                    /* 2 * n_workers; NULL: none */
+    char *filter_paths[2];             /* NULL: none */
+    const struct log_config *config;
+};
+
+/* Whether any stream goes to a file. */
+bool log_config_has_files(const struct log_config *config, uint32_t n_workers);
+
+/*
+ * Plan an attempt, and make its directories and files where dir has a run.
+ *
+ * role  for prefixes
+ *
+ * Returns 0 or a negative errno with a sentence.
+ */
+int stream_plan_make(const struct log_config *config, uint32_t n_workers,
+                     uint32_t attempt, const char *role, struct log_dir *dir,
+                     struct stream_plan *plan_out, struct err *err);
+
+void stream_plan_destroy(struct stream_plan *plan);
+
+#endif

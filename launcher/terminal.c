@@ -1,0 +1,24 @@
+#include "launcher/terminal.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+void terminal_save(struct terminal *terminal_out)
+{
+    memset(terminal_out, 0, sizeof(*terminal_out));
+    terminal_out->known = tcgetpgrp(STDIN_FILENO) == getpgrp() &&
+                          tcgetattr(STDIN_FILENO, &terminal_out->modes) == 0;
+}
+
+void terminal_restore(const struct terminal *terminal)
+{
+    struct termios now;
+
+    if (!terminal->known || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
+        tcgetattr(STDIN_FILENO, &now) < 0 ||
+        memcmp(&now, &terminal->modes, sizeof(now)) == 0) {
+        return;
+    }
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->modes);
+}
