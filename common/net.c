@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -45,6 +47,19 @@ static int socket_listen(int fd, union address address)
         return -errno;
     }
     return ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
+}
+
+unsigned net_first_user_port(void)
+{
+    char text[16] = "";
+    int fd = open("/proc/sys/net/ipv4/ip_unprivileged_port_start",
+                  O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return n > 0 ? (unsigned)strtoul(text, NULL, 10) : IPPORT_RESERVED;
 }
 
 int net_listen(enum net_scope scope, uint16_t port, int *fd_out,

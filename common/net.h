@@ -26,4 +26,7 @@ enum net_scope {
 int net_listen(enum net_scope scope, uint16_t port, int *fd_out,
                uint16_t *port_out, struct err *err);
 
+/* The first port that an ordinary user may listen on. */
+unsigned net_first_user_port(void);
+
 #endif

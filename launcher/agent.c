@@ -400,8 +400,10 @@ static void on_message(const struct guard_msg *msg, const int *fds, void *arg)
  */
 static void guard_lost(struct agent *agent)
 {
-    struct reaper reaper = { .skip = agent->setup->inherited->children,
-                             .n_skip = agent->setup->inherited->n_children };
+    struct reaper reaper = {
+        .skip = { .pids = agent->setup->inherited->children,
+                  .n_pids = agent->setup->inherited->n_children }
+    };
     size_t i;
 
     log_line(LOG_ERROR, "the guard (pid %ld) ended; killing what is left",

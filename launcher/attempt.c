@@ -49,6 +49,7 @@ static int send_plan(const struct attempt *attempt, const struct config *config,
     struct env_list shared = { 0 };
     struct guard_plan plan = { .stdin_worker = stdin_worker(config),
                                .path = config->command.path,
+                               .keep = config->keep_processes,
                                .argv = config->command.argv,
                                .n_workers = config->n_workers,
                                .worker_env = own_strings,

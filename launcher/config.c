@@ -267,6 +267,7 @@ int config_resolve(const struct options *options, const struct machine *machine,
 {
     struct config config = {
         .program = options->program,
+        .keep_processes = options->values[OPT_KEEP_PROCESSES].text,
         .job = { .master_addr = "127.0.0.1",
                  .role = options->values[OPT_ROLE].text,
                  .run_id = options->values[OPT_RDZV_ID].text,

@@ -19,11 +19,12 @@
 
 struct config {
     uint32_t n_workers;
-    uint32_t stdin_worker; /* as in struct guard_plan */
-    uint64_t shutdown_ms;  /* between a stop and SIGKILL; 0: none */
-    uint64_t backoff_ms;   /* the first; 0: never wait */
-    uint64_t timeout_ms;   /* of the whole job; 0: none */
-    uint64_t spread_ms;    /* from the first good end to the last; 0: any */
+    uint32_t stdin_worker;      /* as in struct guard_plan */
+    const char *keep_processes; /* names, "": none */
+    uint64_t shutdown_ms;       /* between a stop and SIGKILL; 0: none */
+    uint64_t backoff_ms;        /* the first; 0: never wait */
+    uint64_t timeout_ms;        /* of the whole job; 0: none */
+    uint64_t spread_ms; /* from the first good end to the last; 0: any */
     int forward[FORWARD_MAX + 1]; /* signals to pass on, 0 at the end */
     struct job_env job; /* master_port is filled in when the store listens,
                          * attempt for each attempt */

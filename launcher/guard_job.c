@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Between two looks at the socket: a stop is heeded while many start. */
@@ -89,6 +90,9 @@ int guard_job_begin(struct guard_job *job, struct guard_plan *plan)
     }
     guard_streams_drop(&job->streams);
     job->plan = *plan;
+    free(job->keep);
+    job->keep = plan->keep[0] != '\0' ? strdup(plan->keep) : NULL;
+    job->reaper.skip.names = job->keep;
     job->n_workers = plan->n_workers;
     guard_spawner_begin(&job->spawner);
     return 0;
@@ -290,7 +294,7 @@ static void workers_look(struct guard_job *job, uint64_t now_ms)
 /* All workers are through: is anything left that had left its group? */
 static void strays_begin(struct guard_job *job, uint64_t now_ms)
 {
-    if (reaper_collect(&job->reaper)) {
+    if (reaper_is_empty(&job->reaper)) {
         job->phase = GUARD_DONE;
         return;
     }
@@ -314,7 +318,7 @@ static void job_advance(struct guard_job *job, bool no_children)
         }
         break;
     case GUARD_STRAYS:
-        if (no_children) {
+        if (no_children || reaper_is_empty(&job->reaper)) {
             job->phase = GUARD_DONE;
         } else if (now_ms >= job->kill_ms) {
             job->phase = GUARD_KILLING;

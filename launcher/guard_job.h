@@ -49,6 +49,7 @@ struct guard_job {
     uint32_t n_through; /* exited, and their groups are empty */
     uint64_t kill_ms;   /* GUARD_STOPPING and GUARD_STRAYS */
     unsigned pause_ms;  /* until the next look at what must end */
+    char *keep;         /* names to leave alone, also after the job; or NULL */
     struct guard_plan plan;
     struct guard_spawner spawner;
     struct guard_streams streams;

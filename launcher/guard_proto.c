@@ -233,6 +233,9 @@ int guard_plan_encode(struct buf *out, const struct guard_plan *plan)
         rc = put_text(out, plan->path);
     }
     if (rc == 0) {
+        rc = put_text(out, plan->keep);
+    }
+    if (rc == 0) {
         rc = put_texts(out, plan->argv);
     }
     if (rc == 0) {
@@ -312,6 +315,7 @@ int guard_plan_decode(const uint8_t *data, size_t len,
     n = reader_u32(&reader);
     plan.stdin_worker = reader_u32(&reader);
     plan.path = take_text(&reader);
+    plan.keep = take_text(&reader);
     plan.argv = take_texts(&reader, &unused);
     plan.base_env = take_texts(&reader, &plan.n_base_env);
     if (!reader.bad && n <= GUARD_WORKERS_MAX) {

@@ -104,6 +104,7 @@ struct guard_plan {
     uint32_t stdin_worker; /* who gets our standard input itself; the others
                             * get /dev/null */
     const char *path;
+    const char *keep; /* names of processes to leave alone at the end */
     char **argv;
     char **base_env;
     size_t n_base_env;

@@ -10,6 +10,14 @@
 #define PAUSE_FIRST_MS 1
 #define PAUSE_MAX_MS 100
 
+/* Whether all that is left is not ours to end. */
+static bool only_skipped(struct reaper *reaper)
+{
+    return (reaper->skip.n_pids > 0 || reaper->skip.names != NULL) &&
+           proc_table_scan(&reaper->table) == 0 &&
+           proc_table_mark(&reaper->table, getpid(), &reaper->skip) == 0;
+}
+
 bool reaper_collect(struct reaper *reaper)
 {
     for (;;) {
@@ -32,6 +40,11 @@ bool reaper_collect(struct reaper *reaper)
     }
 }
 
+bool reaper_is_empty(struct reaper *reaper)
+{
+    return reaper_collect(reaper) || only_skipped(reaper);
+}
+
 size_t reaper_signal_all(struct reaper *reaper, int signo)
 {
     size_t n_live = 0;
@@ -40,8 +53,7 @@ size_t reaper_signal_all(struct reaper *reaper, int signo)
     if (proc_table_scan(&reaper->table) < 0) {
         return 1; /* not known, so not none */
     }
-    (void)proc_table_mark(&reaper->table, getpid(), reaper->skip,
-                          reaper->n_skip);
+    (void)proc_table_mark(&reaper->table, getpid(), &reaper->skip);
     for (i = 0; i < reaper->table.n; i++) {
         const struct proc *proc = &reaper->table.procs[i];
 
@@ -61,7 +73,6 @@ size_t reaper_signal_all(struct reaper *reaper, int signo)
 enum reap_state reaper_kill_step(struct reaper *reaper)
 {
     uint64_t now_ms = clock_ms();
-    size_t n_live;
 
     if (reaper->give_up_ms == 0) {
         reaper->give_up_ms = now_ms + REAP_LIMIT_MS;
@@ -70,14 +81,9 @@ enum reap_state reaper_kill_step(struct reaper *reaper)
     if (reaper_collect(reaper)) {
         return REAP_EMPTY;
     }
-    n_live = reaper_signal_all(reaper, SIGKILL);
-    if (reaper_collect(reaper)) {
+    (void)reaper_signal_all(reaper, SIGKILL);
+    if (reaper_is_empty(reaper)) {
         return REAP_EMPTY;
-    }
-    if (n_live == 0 && reaper->n_skip > 0 &&
-        proc_table_mark(&reaper->table, getpid(), reaper->skip,
-                        reaper->n_skip) == 0) {
-        return REAP_EMPTY; /* only children that are not ours to end */
     }
     if (now_ms >= reaper->give_up_ms) {
         return REAP_GAVE_UP;

@@ -25,8 +25,7 @@ typedef void reap_fn(pid_t pid, int wait_status, const struct rusage *usage,
 struct reaper {
     reap_fn *reaped; /* may be NULL */
     void *arg;
-    const pid_t *skip;
-    size_t n_skip;
+    struct proc_skip skip;
     struct proc_table table;
     uint64_t give_up_ms; /* 0: the kill has not begun */
     unsigned pause_ms;
@@ -40,6 +39,9 @@ enum reap_state {
 
 /* Reap what has ended by now; true when there are no children at all. */
 bool reaper_collect(struct reaper *reaper);
+
+/* The same, and true also when only such are left as are in skip. */
+bool reaper_is_empty(struct reaper *reaper);
 
 /*
  * Send signo to every live descendant; how many there were. Counts nothing

@@ -92,6 +92,12 @@ static int listen_for_store(struct config *config, int *fd_out, struct err *err)
                        "or none for a free one",
                        port, holder);
     }
+    if (rc == -EACCES) {
+        return err_set(err, rc,
+                       "port %u needs root: choose one above %u, or none for a "
+                       "free one",
+                       port, net_first_user_port() - 1);
+    }
     return rc;
 }
 

@@ -86,6 +86,9 @@ const struct option_row option_table[N_OPTIONS] = {
                   NULL, NULL },
     [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
                   "workers get our output descriptors themselves", NULL, NULL },
+    [OPT_KEEP_PROCESSES] = { "keep-processes", 0, OPTION_VALUE, "NAMES", "",
+                             "names of daemons to leave running at the end",
+                             NULL, NULL },
     [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
                        "leave variables of outer launchers in the workers' "
                        "environment",

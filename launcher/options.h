@@ -37,6 +37,7 @@ enum option_id {
     OPT_TIMESTAMPS,
     OPT_PTY,
     OPT_RAW,
+    OPT_KEEP_PROCESSES,
     OPT_KEEP_ENV,
     OPT_STANDALONE,
     OPT_DRY_RUN,

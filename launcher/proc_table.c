@@ -1,5 +1,7 @@
 #include "launcher/proc_table.h"
 
+#include "common/parse.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,20 +122,36 @@ static int by_pid(const void *a, const void *b)
     return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-static bool is_skipped(pid_t pid, const pid_t *skip, size_t n_skip)
+/* The kernel cuts names at 15 bytes, so what a person gives is cut as well. */
+static bool is_named(const struct proc *proc, const char *names)
 {
-    size_t i;
+    const char *cursor = names;
+    const char *item;
+    size_t len;
 
-    for (i = 0; i < n_skip; i++) {
-        if (skip[i] == pid) {
+    while (parse_list_next(&cursor, &item, &len)) {
+        if (len > 0 && strncmp(proc->name, item, len < 15 ? len : 15) == 0 &&
+            (len >= 15 || proc->name[len] == '\0')) {
             return true;
         }
     }
     return false;
 }
 
-size_t proc_table_mark(struct proc_table *table, pid_t root, const pid_t *skip,
-                       size_t n_skip)
+static bool is_skipped(const struct proc *proc, const struct proc_skip *skip)
+{
+    size_t i;
+
+    for (i = 0; i < skip->n_pids; i++) {
+        if (skip->pids[i] == proc->pid) {
+            return true;
+        }
+    }
+    return skip->names != NULL && is_named(proc, skip->names);
+}
+
+size_t proc_table_mark(struct proc_table *table, pid_t root,
+                       const struct proc_skip *skip)
 {
     size_t n_marked = 0;
     size_t i;
@@ -152,8 +170,8 @@ size_t proc_table_mark(struct proc_table *table, pid_t root, const pid_t *skip,
         while (up != NULL && up->parent != root && depth++ < table->n) {
             up = table_find(table, up->parent);
         }
-        proc->descendant = up != NULL && up->parent == root &&
-                           !is_skipped(up->pid, skip, n_skip);
+        proc->descendant =
+            up != NULL && up->parent == root && !is_skipped(up, skip);
         n_marked += proc->descendant;
     }
     return n_marked;

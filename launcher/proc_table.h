@@ -34,12 +34,19 @@ int proc_stat_parse(const char *line, struct proc *proc_out);
 /* Scan /proc: 0 or a negative errno. What ends meanwhile is left out. */
 int proc_table_scan(struct proc_table *table);
 
+/* Children that are left out, by pid and by name ("a,b"; NULL: none). */
+struct proc_skip {
+    const pid_t *pids;
+    size_t n_pids;
+    const char *names;
+};
+
 /*
- * Mark all descendants of root, but for the n_skip children named in skip and
- * what descends from those. Returns how many are marked, zombies included.
+ * Mark all descendants of root, but for the children in skip and what descends
+ * from those. Returns how many are marked, zombies included.
  */
-size_t proc_table_mark(struct proc_table *table, pid_t root, const pid_t *skip,
-                       size_t n_skip);
+size_t proc_table_mark(struct proc_table *table, pid_t root,
+                       const struct proc_skip *skip);
 
 void proc_table_destroy(struct proc_table *table);
 

@@ -74,6 +74,9 @@ bool worker_group_take(struct worker_group *group, const struct guard_msg *msg)
         worker->pid = msg->pid;
         worker->started_ns = msg->at_ns;
         group->n_running++;
+        if (group->stopping) {
+            worker_group_stopped(group);
+        }
         return false;
     case GUARD_EXITED:
         return worker_exited(group, worker, msg);
@@ -88,6 +91,7 @@ void worker_group_stopped(struct worker_group *group)
 {
     uint32_t i;
 
+    group->stopping = true;
     for (i = 0; i < group->n; i++) {
         if (group->workers[i].state == WORKER_RUNNING &&
             !group->workers[i].stopped_by_us) {

@@ -33,6 +33,7 @@ struct worker {
 struct worker_group {
     struct worker *workers;
     uint32_t n;
+    bool stopping; /* worker_group_stopped was called */
     uint32_t n_running;
     uint32_t n_done;        /* exited or failed */
     uint32_t n_stopped;     /* were running when we stopped the group */
@@ -49,7 +50,10 @@ int worker_group_init(struct worker_group *group, uint32_t n);
  */
 bool worker_group_take(struct worker_group *group, const struct guard_msg *msg);
 
-/* The group is being stopped, or more so: whoever runs now is stopped by us. */
+/*
+ * The group is being stopped, or more so: whoever runs now is stopped by us,
+ * and so is whoever the guard had started when it heard of the stop.
+ */
 void worker_group_stopped(struct worker_group *group);
 
 /* Which ranks run: "1", "0, 2, 3", cut with "..." where size is short. */

@@ -298,9 +298,11 @@ static bool plan_scenario(void)
     struct env_list shared = { 0 };
     struct env_list own = { 0 };
     struct guard_stream streams[1][2] = { { { .path = "" }, { .path = "" } } };
-    struct guard_plan plan = {
-        .path = "p", .argv = outer, .n_workers = 1, .streams = streams
-    };
+    struct guard_plan plan = { .path = "p",
+                               .keep = "",
+                               .argv = outer,
+                               .n_workers = 1,
+                               .streams = streams };
     struct guard_plan read = { 0 };
     struct buf bytes = { 0 };
     int rc;

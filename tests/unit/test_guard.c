@@ -113,6 +113,7 @@ static struct guard_plan plan_of(char **argv, uint32_t n)
     static char *base[] = { path_env, NULL };
     struct guard_plan plan = { .stdin_worker = GUARD_STDIN_NONE,
                                .path = argv[0],
+                               .keep = "",
                                .argv = argv,
                                .base_env = base,
                                .n_base_env = 1,
@@ -494,8 +495,8 @@ static void children_to_skip_are_left_alone(void **state)
         (void)pause();
         _exit(0);
     }
-    reaper.skip = &earlier;
-    reaper.n_skip = 1;
+    reaper.skip.pids = &earlier;
+    reaper.skip.n_pids = 1;
     assert_int_equal(reaper_kill_all(&reaper), REAP_EMPTY);
     assert_int_equal(kill(earlier, 0), 0);
     assert_int_equal(kill(other, 0), -1);

@@ -166,12 +166,19 @@ static void descendants_are_marked_and_skipped_ones_are_not(void **state)
         { .pid = 61, .parent = 60 }, /* a ring */
     };
     struct proc_table table = { .procs = procs, .n = 7, .cap = 7 };
-    const pid_t skip[] = { 40 };
+    const pid_t pids[] = { 40 };
+    const struct proc_skip none = { 0 };
+    const struct proc_skip one = { .pids = pids, .n_pids = 1 };
+    const struct proc_skip named = { .names = "tail,python3.12-long-name" };
     size_t i;
 
     (void)state;
-    assert_int_equal(proc_table_mark(&table, 10, NULL, 0), 4);
-    assert_int_equal(proc_table_mark(&table, 10, skip, 1), 2);
+    assert_int_equal(proc_table_mark(&table, 10, &none), 4);
+    (void)strcpy(procs[3].name, "python3.12-long"); /* cut by the kernel */
+    assert_int_equal(proc_table_mark(&table, 10, &named), 2);
+    (void)strcpy(procs[3].name, "python3.12");
+    assert_int_equal(proc_table_mark(&table, 10, &named), 4);
+    assert_int_equal(proc_table_mark(&table, 10, &one), 2);
     for (i = 0; i < table.n; i++) {
         assert_int_equal(procs[i].descendant,
                          procs[i].pid == 20 || procs[i].pid == 30);
@@ -180,6 +187,7 @@ static void descendants_are_marked_and_skipped_ones_are_not(void **state)
 
 static void the_real_table_holds_this_process(void **state)
 {
+    const struct proc_skip none = { 0 };
     struct proc_table table = { 0 };
     pid_t child = fork();
     size_t i;
@@ -191,7 +199,7 @@ static void the_real_table_holds_this_process(void **state)
         _exit(0);
     }
     assert_int_equal(proc_table_scan(&table), 0);
-    assert_true(proc_table_mark(&table, getpid(), NULL, 0) >= 1);
+    assert_true(proc_table_mark(&table, getpid(), &none) >= 1);
     for (i = 0; i < table.n; i++) {
         found =
             found || (table.procs[i].pid == child && table.procs[i].descendant);

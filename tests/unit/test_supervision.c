@@ -240,6 +240,24 @@ static void running_ranks_are_listed(void **state)
     worker_group_destroy(&group);
 }
 
+/* Its SPAWNED and our STOP cross. */
+static void who_started_when_the_stop_came_is_stopped_by_us(void **state)
+{
+    struct guard_msg late = { .type = GUARD_SPAWNED, .worker = 1, .pid = 101 };
+    struct guard_msg first = { .type = GUARD_SPAWNED, .worker = 0, .pid = 100 };
+    struct worker_group group;
+
+    (void)state;
+    assert_int_equal(worker_group_init(&group, 2), 0);
+    assert_false(worker_group_take(&group, &first));
+    worker_group_stopped(&group);
+    assert_false(worker_group_take(&group, &late));
+    assert_false(end(&group, 1, SIGTERM));
+    assert_int_equal(group.first_failure, WORKER_NONE);
+    assert_int_equal(group.n_stopped, 2);
+    worker_group_destroy(&group);
+}
+
 static void the_agent_moves_by_its_table(void **state)
 {
     (void)state;
@@ -373,6 +391,7 @@ int main(void)
         cmocka_unit_test(ends_are_described),
         cmocka_unit_test(signals_have_names_and_numbers),
         cmocka_unit_test(running_ranks_are_listed),
+        cmocka_unit_test(who_started_when_the_stop_came_is_stopped_by_us),
         cmocka_unit_test(the_agent_moves_by_its_table),
         cmocka_unit_test(ranks_are_contiguous_per_node),
         cmocka_unit_test(numbers_of_workers_have_bounds),
