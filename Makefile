@@ -30,6 +30,7 @@ LDFLAGS += -pthread $(SANFLAGS)
 # The archive of libuv starts faster than the shared object; either will do.
 UV_A := $(firstword $(wildcard /usr/lib/*/libuv_a.a /usr/lib/*/libuv.a))
 UV := $(if $(UV_A),$(UV_A) -ldl -lrt,-luv)
+JANSSON := $(or $(firstword $(wildcard /usr/lib/*/libjansson.a)),-ljansson)
 GLOO := $(firstword $(wildcard /usr/include/gloo/allreduce.h \
 	/usr/local/include/gloo/allreduce.h))
 
@@ -76,7 +77,7 @@ all: $(BUILD)/flaunch $(BUILD)/libflaunch.a $(SO) \
 
 $(BUILD)/flaunch: $(LAUNCHER_O) $(COMMON_O)
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) $(JANSSON)
 
 $(BUILD)/libflaunch.a: $(WORKER_O) $(COMMON_O)
 	$(call say,AR)
@@ -191,7 +192,7 @@ $(BUILD)/parts.a: $(PARTS_O)
 
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/parts.a
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(UV) -ldl
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(UV) $(JANSSON) -ldl
 
 # The n-th call of these fails where a test says so. libuv is the shared one:
 # its own allocations must not be wrapped, since it aborts where one fails.
@@ -202,7 +203,7 @@ WRAP := $(foreach f,$(WRAPPED),-Wl,--wrap=$(f))
 $(BUILD)/tests/fault/%: $(BUILD)/tests/fault/%.o \
 		$(BUILD)/tests/fault/wrap.o $(BUILD)/parts.a 
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka -luv -ldl
+	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka -luv $(JANSSON) -ldl
 
 $(BUILD)/tests/progs/%: $(BUILD)/tests/progs/%.o $(BUILD)/libflaunch.a
 	$(call say,LD)
@@ -233,7 +234,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o \
 		$(BUILD)/parts.a
 	$(call say,LD)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) -ldl
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) $(JANSSON) -ldl
 
 .PHONY: tests-built
 tests-built: all $(UNIT) $(FAULT) $(PROGS) $(REPLAY) $(STANDIN)
@@ -257,7 +258,7 @@ fuzz:
 			build/fuzz/parts.a build/fuzz/tests/fuzz/$$name.o; \
 		clang -fsanitize=address,undefined,fuzzer -pthread \
 			-o build/fuzz/$$name build/fuzz/tests/fuzz/$$name.o \
-			build/fuzz/parts.a $(UV) -ldl; \
+			build/fuzz/parts.a $(UV) $(JANSSON) -ldl; \
 		mkdir -p build/fuzz/corpus/$$name; \
 		build/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/ \
 			-print_final_stats=1 \

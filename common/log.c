@@ -1,5 +1,7 @@
 #include "common/log.h"
 
+#include "common/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,23 +24,6 @@ void log_set_writer(log_write_fn *writer, void *arg)
     log_writer_arg = arg;
 }
 
-/* Copy text so that it stays one line: its length. */
-static size_t escape(char *out, size_t size, const char *text)
-{
-    size_t len = 0;
-
-    for (; *text != '\0' && len + 5 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c < 0x20 || c == 0x7f) {
-            len += (size_t)snprintf(out + len, size - len, "\\x%02x", c);
-        } else {
-            out[len++] = (char)c;
-        }
-    }
-    return len;
-}
-
 void log_line(enum log_level level, const char *format, ...)
 {
     char line[LINE_MAX_BYTES + 2] = "flaunch: ";
@@ -54,7 +39,7 @@ void log_line(enum log_level level, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    len = start + escape(line + start, LINE_MAX_BYTES - start, text);
+    len = start + text_escape(line + start, LINE_MAX_BYTES - start, text);
     line[len++] = '\n';
     if (log_writer != NULL) {
         log_writer(line, len, log_writer_arg);

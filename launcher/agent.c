@@ -2,8 +2,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "launcher/agent_report.h"
 #include "launcher/agent_state.h"
 #include "launcher/attempt.h"
+#include "launcher/cgroup.h"
 #include "launcher/coordinator.h"
 #include "launcher/exit_status.h"
 #include "launcher/failure.h"
@@ -45,6 +47,8 @@ struct agent {
     struct attempt attempt;
     enum agent_state state;
     int stop_signal;
+    char reason[256]; /* why we stopped the job; "" */
+    int64_t oom_kills_before;
     unsigned n_stop_signals;
     int own_failure;
     bool timed_out;
@@ -201,8 +205,9 @@ static void give_up_output(struct agent *agent)
 }
 
 /* Say that the workers are being stopped, and when they are killed. */
-static void say_stopping(const struct agent *agent, const char *why)
+static void say_stopping(struct agent *agent, const char *why)
 {
+    (void)snprintf(agent->reason, sizeof(agent->reason), "%s", why);
     log_line(LOG_INFO,
              "%s: %u worker%s stopping; SIGKILL in %g s, or at the next "
              "signal",
@@ -603,12 +608,16 @@ static void guard_wait_end(struct agent *agent)
 static void say_result(struct agent *agent)
 {
     struct outcome outcome = agent_outcome(agent);
-    char text[512];
+    struct agent_report report = {
+        .outcome = &outcome,
+        .job = &agent->job,
+        .attempt = &agent->attempt,
+        .streams = &agent->streams,
+        .reason = agent->reason,
+        .oom_kills_before = agent->oom_kills_before,
+    };
 
-    outcome_describe(&outcome, text, sizeof(text));
-    if (text[0] != '\0') {
-        log_line(LOG_ERROR, "%s", text);
-    }
+    agent_report_say(&report);
 }
 
 /* Where even that takes it. */
@@ -667,6 +676,7 @@ int agent_run(const struct agent_setup *setup)
     rc = attempt_send_workers(&agent.attempt, setup->config, &agent.job,
                               setup->files, setup->guard.fd);
     if (rc == 0) {
+        agent.oom_kills_before = cgroup_oom_kills("");
         rc = uv_loop_init(&agent.loop);
         if (rc < 0) {
             log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));

@@ -331,6 +331,8 @@ static int guard_main(int fd, const struct inherited *inherited,
     /* Static: large, and needed until this process ends. */
     static struct guard guard;
 
+    bool has_dir = run_dir_make(run_dir) == 0;
+
     guard.fd = fd;
     if (guard_open(&guard, inherited) < 0) {
         return EXIT_FLAUNCH;
@@ -339,7 +341,9 @@ static int guard_main(int fd, const struct inherited *inherited,
     if (guard.agent_gone) {
         copy_the_rest(&guard);
     }
-    run_dir_remove(run_dir);
+    if (has_dir) {
+        run_dir_remove(run_dir);
+    }
     return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
 }
 

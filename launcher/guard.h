@@ -24,7 +24,7 @@ struct guard_process {
 /*
  * Fork the guard.
  *
- * run_dir     removed at the guard's end; may be NULL
+ * run_dir     made and removed by the guard; may be NULL
  * argv, argc  main's: the guard overwrites its copy of them, so that `pkill
  *             flaunch` and `ps` tell the two apart
  *

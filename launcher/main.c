@@ -115,7 +115,7 @@ static int make_files(const struct config *config, struct run_files *files,
             log_line(LOG_INFO, "logs are in %s", files->log.run);
         }
     } else {
-        files->run_dir = run_dir_make();
+        files->run_dir = run_dir_name();
     }
     return rc;
 }

@@ -1,45 +1,59 @@
 #include "launcher/run_dir.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static char *make_in(const char *parent)
-{
-    char *path;
-
-    if (parent == NULL || parent[0] != '/' ||
-        asprintf(&path, "%s/flaunch.XXXXXX", parent) < 0) {
-        return NULL;
-    }
-    if (mkdtemp(path) == NULL) {
-        free(path);
-        return NULL;
-    }
-    return path;
-}
-
-char *run_dir_make(void)
+char *run_dir_name(void)
 {
     const char *const parents[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"),
                                     "/tmp" };
-    char *path = NULL;
+    uint64_t number;
+    char *path;
     size_t i;
 
-    for (i = 0; i < sizeof(parents) / sizeof(parents[0]) && path == NULL; i++) {
-        path = make_in(parents[i]);
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number)) {
+        return NULL;
     }
-    return path;
+    for (i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
+        if (parents[i] != NULL && parents[i][0] == '/' &&
+            access(parents[i], W_OK | X_OK) == 0) {
+            return asprintf(&path, "%s/flaunch.%016" PRIx64, parents[i],
+                            number) < 0
+                       ? NULL
+                       : path;
+        }
+    }
+    return NULL;
+}
+
+int run_dir_make(const char *path)
+{
+    return path == NULL || mkdir(path, 0700) == 0 ? 0 : -errno;
 }
 
 void run_dir_remove(const char *path)
 {
-    DIR *listing = path != NULL ? opendir(path) : NULL;
+    int fd = path != NULL
+                 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                 : -1;
+    struct stat status;
     struct dirent *entry;
+    DIR *listing;
 
-    if (listing == NULL) {
+    if (fd < 0) {
+        return;
+    }
+    listing = fdopendir(fd);
+    if (listing == NULL || fstat(fd, &status) < 0 ||
+        status.st_uid != geteuid()) {
+        (void)close(fd);
         return;
     }
     while ((entry = readdir(listing)) != NULL) {

@@ -1,16 +1,19 @@
 /*
  * The directory of a run in which workers leave their error files: ours alone
- * (0700), removed at the end by the guard, so that nothing stays when we are
- * killed.
+ * (0700), made and removed by the guard, so that nothing stays when we are
+ * killed, whenever that is.
  */
 #ifndef FLAUNCH_LAUNCHER_RUN_DIR_H
 #define FLAUNCH_LAUNCHER_RUN_DIR_H
 
 /*
- * Make one in the first of XDG_RUNTIME_DIR, TMPDIR and /tmp where it can be
- * made. NULL where it cannot be; to be freed.
+ * Choose a name, not to be guessed, in the first of XDG_RUNTIME_DIR, TMPDIR
+ * and /tmp in which we may write. NULL where there is none; to be freed.
  */
-char *run_dir_make(void);
+char *run_dir_name(void);
+
+/* Make it: 0 or a negative errno; path may be NULL. */
+int run_dir_make(const char *path);
 
 /* Remove it with the files in it; path may be NULL or gone already. */
 void run_dir_remove(const char *path);

@@ -163,6 +163,15 @@ int flaunch_all_gather(struct flaunch *job, const void *in, void *out,
 /* Return when every rank has called it. */
 int flaunch_barrier(struct flaunch *job, struct flaunch_error *error);
 
+/*
+ * Leave message, whose first line should say it all, for the report of the
+ * launcher: written to the file that TORCHELASTIC_ERROR_FILE names, as
+ * PyTorch's
+ * @record does. Exit with a code other than 0 afterwards. Needs no job. Errors:
+ * -ENOENT where no launcher asks for it, or what the file system says.
+ */
+int flaunch_report_error(const char *message, struct flaunch_error *error);
+
 /* "0.1.0" */
 const char *flaunch_version(void);
 

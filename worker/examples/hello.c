@@ -5,6 +5,14 @@
 
 #include "worker/flaunch.h"
 
+/* On the screen, and in the launcher's report. */
+static int fail(const struct flaunch_error *error)
+{
+    fprintf(stderr, "hello: %s\n", error->text);
+    (void)flaunch_report_error(error->text, NULL);
+    return 1;
+}
+
 int main(void)
 {
     struct flaunch_options options = FLAUNCH_OPTIONS_INIT;
@@ -14,14 +22,12 @@ int main(void)
 
     options.backend = "gloo";
     if (flaunch_init(&job, &options, &error) < 0) {
-        fprintf(stderr, "hello: %s\n", error.text);
-        return 1;
+        return fail(&error);
     }
     sum = flaunch_rank(job);
     if (flaunch_all_reduce(job, &sum, 1, FLAUNCH_INT64, FLAUNCH_SUM, &error) <
         0) {
-        fprintf(stderr, "hello: %s\n", error.text);
-        return 1;
+        return fail(&error);
     }
     printf("rank %d of %d on %s: the ranks add up to %lld\n", flaunch_rank(job),
            flaunch_world_size(job), flaunch_device(job), (long long)sum);

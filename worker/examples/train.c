@@ -177,6 +177,14 @@ static double accuracy(const float *p, int from, int to)
     return (double)right / (to - from);
 }
 
+/* On the screen, and in the launcher's report. */
+static int fail(const struct flaunch_error *error)
+{
+    fprintf(stderr, "train: %s\n", error->text);
+    (void)flaunch_report_error(error->text, NULL);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     static float params[PARAMS];
@@ -195,8 +203,7 @@ int main(int argc, char **argv)
 
     options.backend = "gloo";
     if (flaunch_init(&job, &options, &error) < 0) {
-        fprintf(stderr, "train: %s\n", error.text);
-        return 1;
+        return fail(&error);
     }
     int rank = flaunch_rank(job);
     int world_size = flaunch_world_size(job);
@@ -217,8 +224,7 @@ int main(int argc, char **argv)
             }
             if (flaunch_all_reduce(job, grad, PARAMS + 1, FLAUNCH_FLOAT,
                                    FLAUNCH_SUM, &error) < 0) {
-                fprintf(stderr, "train: %s\n", error.text);
-                return 1;
+                return fail(&error);
             }
             for (i = 0; i < PARAMS; i++) {
                 speed[i] = MOMENTUM * speed[i] + grad[i] / BATCH;
