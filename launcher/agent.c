@@ -6,6 +6,7 @@
 #include "launcher/agent_state.h"
 #include "launcher/attempt.h"
 #include "launcher/cgroup.h"
+#include "launcher/cgroup_leaf.h"
 #include "launcher/coordinator.h"
 #include "launcher/exit_status.h"
 #include "launcher/failure.h"
@@ -23,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define BASELINE_MS 20
 /* A stop that takes longer is told of. */
 #define SLOW_STOP_MS 1000
 /* When it is first said that ranks still run after one has ended well. */
@@ -38,6 +40,7 @@ struct agent {
     uv_timer_t limit_timer;    /* --timeout */
     uv_timer_t spread_timer;   /* the first rank has ended well */
     uv_timer_t patience_timer; /* a reader of ours does not read */
+    uv_timer_t baseline_timer; /* look what the kernel has counted so far */
     uint64_t written;          /* when that was last looked at */
     size_t unwritten;          /* bytes, at the end */
     struct streams streams;
@@ -59,9 +62,9 @@ struct agent {
 static void agent_finish(struct agent *agent)
 {
     const struct guard_msg drained = { .type = GUARD_DRAINED };
-    uv_timer_t *timers[] = { &agent->slow_timer, &agent->next_timer,
-                             &agent->limit_timer, &agent->spread_timer,
-                             &agent->patience_timer };
+    uv_timer_t *timers[] = { &agent->slow_timer,     &agent->next_timer,
+                             &agent->limit_timer,    &agent->spread_timer,
+                             &agent->patience_timer, &agent->baseline_timer };
     size_t i;
 
     (void)guard_link_send(&agent->link, &drained);
@@ -430,6 +433,7 @@ static void guard_lost(struct agent *agent)
         }
     }
     reaper_destroy(&reaper);
+    cgroup_leaf_remove_of(agent->setup->guard.pid);
     agent_event(agent, AGENT_EV_GUARD_EMPTY, 0);
 }
 
@@ -552,6 +556,17 @@ static void attempt_over(struct agent *agent)
     (void)uv_timer_start(&agent->next_timer, next_attempt, delay_ms, 0);
 }
 
+/*
+ * What has been counted before is no work of this job. Not at once: it takes
+ * as long as a worker's start, and no worker runs out of memory so soon.
+ */
+static void take_baseline(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    agent->oom_kills_before = cgroup_oom_kills("");
+}
+
 /* Make every handle: 0 or a negative errno, and then they are closing. */
 static int agent_open(struct agent *agent)
 {
@@ -568,6 +583,9 @@ static int agent_open(struct agent *agent)
     agent->limit_timer.data = agent;
     agent->spread_timer.data = agent;
     agent->patience_timer.data = agent;
+    (void)uv_timer_init(&agent->loop, &agent->baseline_timer);
+    agent->baseline_timer.data = agent;
+    (void)uv_timer_start(&agent->baseline_timer, take_baseline, BASELINE_MS, 0);
     rc = signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
                        agent->setup->config->forward, on_signal, nothing_more,
                        agent);
@@ -659,6 +677,7 @@ static int agent_main(struct agent *agent)
 static void agent_init(struct agent *agent, const struct agent_setup *setup)
 {
     agent->setup = setup;
+    agent->oom_kills_before = -1;
     agent->job = setup->config->job;
     coordinator_init(&agent->coordinator, setup->config->job.max_restarts,
                      setup->config->backoff_ms);
@@ -676,7 +695,6 @@ int agent_run(const struct agent_setup *setup)
     rc = attempt_send_workers(&agent.attempt, setup->config, &agent.job,
                               setup->files, setup->guard.fd);
     if (rc == 0) {
-        agent.oom_kills_before = cgroup_oom_kills("");
         rc = uv_loop_init(&agent.loop);
         if (rc < 0) {
             log_line(LOG_ERROR, "cannot start: %s", strerror(-rc));

@@ -94,13 +94,14 @@ void agent_report_say(const struct agent_report *from)
     struct err trouble = { 0 };
     struct buf losses = { 0 };
     struct buf text = { 0 };
+    bool well = outcome_exit_code(from->outcome) == 0;
     struct report report = {
         .outcome = from->outcome,
         .run_id = from->job->run_id,
         .host = host,
         .attempt = from->job->attempt,
         .max_restarts = from->job->max_restarts,
-        .oom_kills = oom_kills_since(from->oom_kills_before),
+        .oom_kills = well ? -1 : oom_kills_since(from->oom_kills_before),
     };
 
     (void)gethostname(host, sizeof(host) - 1);

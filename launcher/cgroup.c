@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
+
+#define CGROUP2_MAGIC 0x63677270
 
 /* Whether the comma list of names holds name; "" is held by "" only. */
 static bool list_holds(const char *names, const char *name)
@@ -74,25 +77,49 @@ static bool is_mount_of(char *line, const char *controller, char *from,
                : strcmp(type, "cgroup") == 0 && list_holds(options, controller);
 }
 
+/*
+ * Where most systems have version 2, since to read all mounts takes longer
+ * than to start a worker. False where it is somewhere else.
+ */
+static bool usual_mount(const char *root, const char *controller, char *mount)
+{
+    static const char *const usual[] = { "/sys/fs/cgroup",
+                                         "/sys/fs/cgroup/unified" };
+    struct statfs status;
+    size_t i;
+
+    for (i = 0; i < 2 && root[0] == '\0' && controller[0] == '\0'; i++) {
+        if (statfs(usual[i], &status) == 0 && status.f_type == CGROUP2_MAGIC) {
+            (void)strcpy(mount, usual[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool cgroup_find(const char *root, const char *controller,
                  struct cgroup_place *place_out)
 {
     char path[PATH_MAX];
     char line[2 * PATH_MAX];
-    char from[PATH_MAX];
+    char from[PATH_MAX] = "/";
     char mount[PATH_MAX];
-    bool found = false;
-    FILE *file;
+    bool found = usual_mount(root, controller, mount);
+    FILE *file = NULL;
 
-    (void)snprintf(line, sizeof(line), "%s/proc/self/mountinfo", root);
-    file = fopen(line, "re");
-    if (file == NULL) {
-        return false;
+    if (!found) {
+        (void)snprintf(line, sizeof(line), "%s/proc/self/mountinfo", root);
+        file = fopen(line, "re");
+        if (file == NULL) {
+            return false;
+        }
     }
     while (!found && fgets(line, sizeof(line), file) != NULL) {
         found = is_mount_of(line, controller, from, mount);
     }
-    (void)fclose(file);
+    if (file != NULL) {
+        (void)fclose(file);
+    }
     if (found && path_of(root, controller, path, sizeof(path))) {
         size_t skip = strlen(from);
         int n;

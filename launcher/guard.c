@@ -26,6 +26,8 @@
 struct guard {
     int fd;
     int child_fd; /* a signalfd: SIGCHLD */
+    const char *run_dir;
+    bool has_run_dir;
     bool agent_gone;
     bool send_later;         /* the kernel holds too many descriptors */
     struct guard_outbox out; /* messages the agent has not taken yet */
@@ -43,6 +45,14 @@ static void guard_tell(const struct guard_msg *msg, const int *fds, void *arg)
     (void)guard_outbox_put(&guard->out, msg, fds);
 }
 
+/* Before any worker is forked: it may write there at once. */
+static void run_dir_open(struct guard *guard)
+{
+    if (guard->run_dir != NULL && !guard->has_run_dir) {
+        guard->has_run_dir = run_dir_make(guard->run_dir) == 0;
+    }
+}
+
 /* Map the plan; plan_drop unmaps it when its job is done. */
 static int plan_take(struct guard *guard, const struct guard_msg *msg, int fd)
 {
@@ -58,6 +68,7 @@ static int plan_take(struct guard *guard, const struct guard_msg *msg, int fd)
     if (data == MAP_FAILED) {
         return -errno;
     }
+    run_dir_open(guard);
     guard->plan = data;
     guard->plan_len = msg->size;
     rc = guard_plan_decode(data, msg->size, &plan);
@@ -253,6 +264,9 @@ static bool job_is_done(struct guard *guard)
     }
     plan_drop(guard);
     guard_tell(&empty, NULL, guard);
+    (void)guard_flush(guard);
+    /* No file is in it as a rule, and the agent is busy with our message. */
+    guard->has_run_dir = guard->has_run_dir && rmdir(guard->run_dir) < 0;
     return false;
 }
 
@@ -318,6 +332,7 @@ static int guard_open(struct guard *guard, const struct inherited *inherited)
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
         return -errno;
     }
+    run_dir_open(guard); /* while the agent still makes its plan */
     guard->child_fd = signals_prepare();
     if (guard->child_fd < 0) {
         return -errno;
@@ -331,9 +346,8 @@ static int guard_main(int fd, const struct inherited *inherited,
     /* Static: large, and needed until this process ends. */
     static struct guard guard;
 
-    bool has_dir = run_dir_make(run_dir) == 0;
-
     guard.fd = fd;
+    guard.run_dir = run_dir;
     if (guard_open(&guard, inherited) < 0) {
         return EXIT_FLAUNCH;
     }
@@ -341,7 +355,8 @@ static int guard_main(int fd, const struct inherited *inherited,
     if (guard.agent_gone) {
         copy_the_rest(&guard);
     }
-    if (has_dir) {
+    cgroup_leaf_remove(&guard.job.spawner.leaf);
+    if (guard.has_run_dir) {
         run_dir_remove(run_dir);
     }
     return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;

@@ -93,6 +93,10 @@ int guard_job_begin(struct guard_job *job, struct guard_plan *plan)
     free(job->keep);
     job->keep = plan->keep[0] != '\0' ? strdup(plan->keep) : NULL;
     job->reaper.skip.names = job->keep;
+    if (job->keep != NULL) {
+        /* It would outlive us with what is kept in it. */
+        cgroup_leaf_remove(&job->spawner.leaf);
+    }
     job->n_workers = plan->n_workers;
     guard_spawner_begin(&job->spawner);
     return 0;
@@ -328,6 +332,9 @@ static void job_advance(struct guard_job *job, bool no_children)
         break;
     }
     if (job->phase == GUARD_KILLING) {
+        if (!no_children) {
+            cgroup_leaf_kill(&job->spawner.leaf);
+        }
         switch (reaper_kill_step(&job->reaper)) {
         case REAP_EMPTY:
             job->phase = GUARD_DONE;

@@ -90,6 +90,7 @@ int guard_spawner_init(struct guard_spawner *spawner,
     if (spawner->null_fd < 0) {
         return -errno;
     }
+    cgroup_leaf_make(&spawner->leaf, getpid());
     spawner->failure_read = fds[0];
     spawner->failure_write = fds[1];
     return 0;
@@ -108,6 +109,7 @@ void guard_spawner_destroy(struct guard_spawner *spawner)
     (void)close(spawner->failure_write);
     (void)close(spawner->null_fd);
     free(spawner->env);
+    cgroup_leaf_remove(&spawner->leaf);
     *spawner = (struct guard_spawner){ 0 };
 }
 
@@ -238,7 +240,7 @@ pid_t guard_spawn(struct guard_spawner *spawner, const struct guard_plan *plan,
      * All signals are blocked here, as everywhere in the guard, so none is
      * delivered in the child before it has its dispositions back.
      */
-    pid = fork();
+    pid = cgroup_leaf_fork(&spawner->leaf);
     if (pid == 0) {
         child_run(spawner, plan, worker, ends);
     }

@@ -8,6 +8,7 @@
 #ifndef FLAUNCH_LAUNCHER_GUARD_SPAWN_H
 #define FLAUNCH_LAUNCHER_GUARD_SPAWN_H
 
+#include "launcher/cgroup_leaf.h"
 #include "launcher/guard_streams.h"
 #include "launcher/inherited.h"
 
@@ -22,7 +23,8 @@ struct guard_spawner {
     int null_fd;       /* /dev/null */
     int oom_score;     /* our own; INT_MIN: not known */
     struct rlimit fds; /* the limit as found: the workers' */
-    char **env;        /* base environment, room for one worker's strings */
+    struct cgroup_leaf leaf;
+    char **env; /* base environment, room for one worker's strings */
     size_t env_room;
     const struct inherited *inherited;
 };
@@ -34,7 +36,8 @@ struct guard_failure {
     uint32_t error;
 };
 
-/* Open the pipe: 0 or a negative errno. */
+/* Open the pipe, make the workers' control group where there can be one: 0 or
+ * a negative errno. */
 int guard_spawner_init(struct guard_spawner *spawner,
                        const struct inherited *inherited);
 

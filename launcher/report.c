@@ -152,13 +152,14 @@ static int put_error(const struct report *report, struct buf *out)
     return rc;
 }
 
-static int put_last_lines(const struct report *report, struct buf *out)
+static int put_last_lines(const struct report *report, bool ran,
+                          struct buf *out)
 {
     static const char *const titles[] = { "its last lines on stderr:",
                                           "its last lines:" };
     int rc;
 
-    if (report->last_kind == REPORT_ABOVE) {
+    if (report->last_kind == REPORT_ABOVE && ran) {
         return put_line(out, "its last lines stand above");
     }
     if (report->last == NULL || report->last->len == 0) {
@@ -246,10 +247,13 @@ int report_print(const struct report *report, struct buf *out)
 
     if (group->first_failure != WORKER_NONE) {
         first = &group->workers[group->first_failure];
-        rc = put_where(report, first, out);
+        /* One that never ran has said all in its first line. */
+        rc = first->state == WORKER_EXITED ? put_where(report, first, out) : 0;
         rc = rc == 0 ? put_signal(report, first, out) : rc;
         rc = rc == 0 ? put_error(report, out) : rc;
-        rc = rc == 0 ? put_last_lines(report, out) : rc;
+        rc = rc == 0
+                 ? put_last_lines(report, first->state == WORKER_EXITED, out)
+                 : rc;
         rc = rc == 0 ? put_files(report, out) : rc;
         rc = rc == 0 ? put_also_failed(report, out) : rc;
         rc = rc == 0 ? put_others(report, out) : rc;

@@ -35,29 +35,29 @@ char *run_dir_name(void)
 
 int run_dir_make(const char *path)
 {
-    return path == NULL || mkdir(path, 0700) == 0 ? 0 : -errno;
+    return mkdir(path, 0700) == 0 ? 0 : -errno;
 }
 
 void run_dir_remove(const char *path)
 {
-    int fd = path != NULL
-                 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                 : -1;
     struct stat status;
     struct dirent *entry;
-    DIR *listing;
+    DIR *listing = NULL;
+    int fd = -1;
 
-    if (fd < 0) {
-        return;
+    if (path == NULL || rmdir(path) == 0 || errno == ENOENT) {
+        return; /* as a rule nothing is in it */
     }
-    listing = fdopendir(fd);
-    if (listing == NULL || fstat(fd, &status) < 0 ||
-        status.st_uid != geteuid()) {
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid()) {
+        listing = fdopendir(fd);
+    }
+    if (listing == NULL) {
         (void)close(fd);
         return;
     }
     while ((entry = readdir(listing)) != NULL) {
-        (void)unlinkat(dirfd(listing), entry->d_name, 0);
+        (void)unlinkat(fd, entry->d_name, 0);
     }
     (void)closedir(listing);
     (void)rmdir(path);

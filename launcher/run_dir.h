@@ -12,7 +12,7 @@
  */
 char *run_dir_name(void);
 
-/* Make it: 0 or a negative errno; path may be NULL. */
+/* Make it: 0 or a negative errno. */
 int run_dir_make(const char *path);
 
 /* Remove it with the files in it; path may be NULL or gone already. */

@@ -342,7 +342,7 @@ static void go_on(struct streams *streams)
         }
     }
     streams->turn++;
-    if (!streams->draining) {
+    if (!streams->draining && streams->tailing) {
         tail_look_now(&streams->tail);
     }
     check_drained(streams);
@@ -477,8 +477,6 @@ int streams_start(struct streams *streams, uv_loop_t *loop,
     handle_open(streams, (uv_handle_t *)&streams->partial_timer);
     (void)uv_timer_init(loop, &streams->drain_timer);
     handle_open(streams, (uv_handle_t *)&streams->drain_timer);
-    tail_start(&streams->tail, loop, tail_look, part_closed, streams);
-    streams->open_parts++;
     sink_open(streams, GUARD_OUT, screen);
     if (screen->same) {
         streams->sink_of[GUARD_ERR] = &streams->sinks[GUARD_OUT];
@@ -505,13 +503,22 @@ failed:
 
 static int source_open_file(struct stream_source *source, const char *path)
 {
+    struct streams *streams = source->streams;
+
     source->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (source->fd < 0) {
         return -errno;
     }
+    if (!streams->tailing) {
+        /* Only now: seldom asked for, and not free. */
+        tail_start(&streams->tail, streams->loop, tail_look, part_closed,
+                   streams);
+        streams->open_parts++;
+        streams->tailing = true;
+    }
     source->tail.fd = source->fd;
     source->tail.owner = source;
-    tail_add(&source->streams->tail, &source->tail);
+    tail_add(&streams->tail, &source->tail);
     return 0;
 }
 
@@ -620,7 +627,9 @@ void streams_worker_ended(struct streams *streams, uint32_t worker)
     }
     source_end(source_of(streams, worker, GUARD_OUT), false);
     source_end(source_of(streams, worker, GUARD_ERR), false);
-    tail_look_now(&streams->tail);
+    if (streams->tailing) {
+        tail_look_now(&streams->tail);
+    }
 }
 
 /* Somebody holds a pipe that should be at its end: read it no more. */
@@ -853,5 +862,7 @@ void streams_stop(struct streams *streams)
     if (streams->poll.data != NULL) {
         uv_close((uv_handle_t *)&streams->poll, handle_closed);
     }
-    tail_stop(&streams->tail);
+    if (streams->tailing) {
+        tail_stop(&streams->tail);
+    }
 }

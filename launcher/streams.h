@@ -71,6 +71,7 @@ struct streams {
     uv_timer_t partial_timer;
     uv_timer_t drain_timer;
     struct tail tail;
+    bool tailing; /* tail was started */
     int epoll_fd;
     int open_parts;
     bool stopping;
