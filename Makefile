@@ -268,9 +268,20 @@ fuzz:
 .PHONY: bench
 bench:
 	@tests/tools/deps build bench
-	@$(MAKE) --no-print-directory all $(BENCH)
+	@$(MAKE) --no-print-directory all $(BENCH) $(PROGS)
 	python3 tests/bench/launch.py --build $(BUILD)
 	python3 tests/bench/memory.py --build $(BUILD)
+	python3 tests/bench/streams.py --build $(BUILD)
+	python3 tests/bench/endings.py --build $(BUILD)
+
+# A million spawns; descriptors and memory must not grow. `make check` does a
+# few thousand.
+SPAWNS ?= 1000000
+.PHONY: soak
+soak:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory tests-built
+	FLAUNCH_TEST_SPAWNS=$(SPAWNS) python3 tests/run.py --build $(BUILD) e2e/test_soak
 
 # Both commands of the README in a bare Debian 12 and 13 root; as root.
 .PHONY: check-fresh

@@ -14,11 +14,13 @@
 #include "launcher/guard_reap.h"
 #include "launcher/signal_names.h"
 #include "launcher/signals.h"
+#include "launcher/stacks.h"
 #include "launcher/streams.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -55,8 +57,10 @@ struct agent {
     unsigned n_stop_signals;
     int own_failure;
     bool timed_out;
-    bool guard_gone; /* ended and reaped by us */
-    bool stuck;      /* something survived SIGKILL */
+    struct stacks stacks;
+    bool stacks_wanted; /* before a time limit stops the job */
+    bool guard_gone;    /* ended and reaped by us */
+    bool stuck;         /* something survived SIGKILL */
 };
 
 static void agent_finish(struct agent *agent)
@@ -70,6 +74,7 @@ static void agent_finish(struct agent *agent)
     (void)guard_link_send(&agent->link, &drained);
     signals_stop(&agent->signals);
     streams_stop(&agent->streams);
+    stacks_stop(&agent->stacks);
     guard_link_stop(&agent->link);
     /* The guard leaves by this while we put the rest away. */
     (void)shutdown(agent->setup->guard.fd, SHUT_RDWR);
@@ -210,7 +215,9 @@ static void give_up_output(struct agent *agent)
 /* Say that the workers are being stopped, and when they are killed. */
 static void say_stopping(struct agent *agent, const char *why)
 {
-    (void)snprintf(agent->reason, sizeof(agent->reason), "%s", why);
+    if (why != agent->reason) {
+        (void)snprintf(agent->reason, sizeof(agent->reason), "%s", why);
+    }
     log_line(LOG_INFO,
              "%s: %u worker%s stopping; SIGKILL in %g s, or at the next "
              "signal",
@@ -245,10 +252,57 @@ static void stop_signal_came(struct agent *agent, int signo)
     agent_event(agent, AGENT_EV_SECOND_SIGNAL, signo);
 }
 
+static void say_stacks(const char *text, size_t len, void *arg)
+{
+    struct agent *agent = arg;
+
+    streams_say(&agent->streams, text, len);
+}
+
+static void stop_for_time(struct agent *agent, const char *why);
+
+static void stacks_done(void *arg)
+{
+    struct agent *agent = arg;
+
+    stop_for_time(agent, agent->reason);
+}
+
+/* --stacks: true where the stop waits for them. */
+static bool stacks_begin(struct agent *agent, const char *why)
+{
+    const struct worker_group *group = &agent->attempt.group;
+    pid_t *pids = calloc(group->n, sizeof(*pids));
+    size_t n = 0;
+    uint32_t i;
+    int rc = pids != NULL ? 0 : -ENOMEM;
+
+    agent->stacks_wanted = false;
+    for (i = 0; i < group->n && rc == 0; i++) {
+        if (group->workers[i].state == WORKER_RUNNING) {
+            pids[n++] = (pid_t)group->workers[i].pid;
+        }
+    }
+    if (rc == 0 && n > 0) {
+        (void)snprintf(agent->reason, sizeof(agent->reason), "%s", why);
+        rc = stacks_start(&agent->stacks, &agent->loop, pids, n, say_stacks,
+                          stacks_done, agent);
+    }
+    free(pids);
+    if (rc < 0) {
+        log_line(LOG_WARN, "--stacks: cannot run gdb: %s", strerror(-rc));
+        stacks_stop(&agent->stacks);
+    }
+    return rc == 0 && n > 0;
+}
+
 static void stop_for_time(struct agent *agent, const char *why)
 {
     if (agent->state != AGENT_RUNNING && agent->state != AGENT_BETWEEN) {
         return; /* it ends already */
+    }
+    if (agent->stacks_wanted && stacks_begin(agent, why)) {
+        return; /* we come here again */
     }
     agent->timed_out = true;
     say_stopping(agent, why);
@@ -678,6 +732,7 @@ static void agent_init(struct agent *agent, const struct agent_setup *setup)
 {
     agent->setup = setup;
     agent->oom_kills_before = -1;
+    agent->stacks_wanted = setup->config->stacks;
     agent->job = setup->config->job;
     coordinator_init(&agent->coordinator, setup->config->job.max_restarts,
                      setup->config->backoff_ms);

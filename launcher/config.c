@@ -267,6 +267,8 @@ int config_resolve(const struct options *options, const struct machine *machine,
 {
     struct config config = {
         .program = options->program,
+        .pidns = options_flag(options, OPT_PIDNS),
+        .stacks = options_flag(options, OPT_STACKS),
         .keep_processes = options->values[OPT_KEEP_PROCESSES].text,
         .job = { .master_addr = "127.0.0.1",
                  .role = options->values[OPT_ROLE].text,
@@ -284,6 +286,11 @@ int config_resolve(const struct options *options, const struct machine *machine,
         options_flag(options, OPT_NO_PYTHON)) {
         return err_set(err, -EINVAL,
                        "--module and --no-python exclude each other");
+    }
+    if (config.pidns && config.keep_processes[0] != '\0') {
+        return err_set(err, -EINVAL,
+                       "--pidns ends every process: it excludes "
+                       "--keep-processes");
     }
     rc = resolve_nproc(options, machine, &config.n_workers, err);
     if (rc < 0) {

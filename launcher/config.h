@@ -20,6 +20,8 @@
 struct config {
     uint32_t n_workers;
     uint32_t stdin_worker;      /* as in struct guard_plan */
+    bool stacks;                /* of the workers, at a time limit */
+    bool pidns;                 /* the guard in a PID namespace */
     const char *keep_processes; /* names, "": none */
     uint64_t shutdown_ms;       /* between a stop and SIGKILL; 0: none */
     uint64_t backoff_ms;        /* the first; 0: never wait */

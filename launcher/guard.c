@@ -6,6 +6,7 @@
 #include "launcher/fds.h"
 #include "launcher/guard_job.h"
 #include "launcher/guard_pair.h"
+#include "launcher/pidns.h"
 #include "launcher/run_dir.h"
 
 #include <errno.h>
@@ -340,13 +341,14 @@ static int guard_open(struct guard *guard, const struct inherited *inherited)
     return guard_job_init(&guard->job, inherited, guard_tell, guard);
 }
 
-static int guard_main(int fd, const struct inherited *inherited,
+static int guard_main(int fd, const struct inherited *inherited, bool pidns,
                       const char *run_dir)
 {
     /* Static: large, and needed until this process ends. */
     static struct guard guard;
 
     guard.fd = fd;
+    guard.out.pids = pidns;
     guard.run_dir = run_dir;
     if (guard_open(&guard, inherited) < 0) {
         return EXIT_FLAUNCH;
@@ -362,31 +364,32 @@ static int guard_main(int fd, const struct inherited *inherited,
     return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
 }
 
-int guard_start(const struct inherited *inherited, const char *run_dir,
-                char **argv, int argc, struct guard_process *guard_out,
-                struct err *err)
+int guard_start(const struct inherited *inherited, bool pidns,
+                const char *run_dir, char **argv, int argc,
+                struct guard_process *guard_out, struct err *err)
 {
     int agent_fd;
     int guard_fd;
     pid_t pid;
     int rc;
 
-    rc = guard_pair_open(&agent_fd, &guard_fd);
+    rc = guard_pair_open(pidns, &agent_fd, &guard_fd);
     if (rc < 0) {
         return err_sys(err, rc, "cannot make the guard's socket pair");
     }
-    pid = fork();
+    pid = pidns ? pidns_fork(err) : fork();
     if (pid == 0) {
         /* Workers get 0, 1 and 2 only: what we hold beyond is not theirs. */
         fds_close_above(STDERR_FILENO, guard_fd);
         rename_process(argv, argc);
-        _exit(guard_main(guard_fd, inherited, run_dir));
+        _exit(guard_main(guard_fd, inherited, pidns, run_dir));
     }
-    rc = -errno;
+    rc =
+        pid >= 0 || pidns ? pid : err_sys(err, -errno, "cannot fork the guard");
     (void)close(guard_fd);
     if (pid < 0) {
         (void)close(agent_fd);
-        return err_sys(err, rc, "cannot fork the guard");
+        return rc;
     }
     *guard_out = (struct guard_process){ .pid = pid, .fd = agent_fd };
     return 0;

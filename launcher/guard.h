@@ -24,14 +24,15 @@ struct guard_process {
 /*
  * Fork the guard.
  *
+ * pidns       as process 1 of a PID namespace
  * run_dir     made and removed by the guard; may be NULL
  * argv, argc  main's: the guard overwrites its copy of them, so that `pkill
  *             flaunch` and `ps` tell the two apart
  *
  * Returns 0 or a negative errno with a sentence.
  */
-int guard_start(const struct inherited *inherited, const char *run_dir,
-                char **argv, int argc, struct guard_process *guard_out,
-                struct err *err);
+int guard_start(const struct inherited *inherited, bool pidns,
+                const char *run_dir, char **argv, int argc,
+                struct guard_process *guard_out, struct err *err);
 
 #endif

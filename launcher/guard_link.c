@@ -44,6 +44,10 @@ static void link_deliver(struct guard_link *link, const struct guard_msg *msg)
 {
     struct guard_msg copy = *msg;
 
+    if ((msg->type == GUARD_SPAWNED || msg->type == GUARD_LEFT) &&
+        link->packet.pid != 0) {
+        copy.pid = link->packet.pid;
+    }
     if (msg->type == GUARD_SPAWNED) {
         copy.count = (uint32_t)link->packet.n_fds;
         link->packet.n_fds = 0;

@@ -10,8 +10,13 @@
 
 #include "launcher/guard_proto.h"
 
-/* Make the pair, close-on-exec: 0 or a negative errno. */
-int guard_pair_open(int *agent_fd_out, int *guard_fd_out);
+#include <stdbool.h>
+
+/*
+ * Make the pair, close-on-exec; pids: the guard will be in a PID namespace.
+ * 0 or a negative errno.
+ */
+int guard_pair_open(bool pids, int *agent_fd_out, int *guard_fd_out);
 
 /* Most descriptors of one message. */
 #define GUARD_FDS_MAX 2
@@ -20,6 +25,8 @@ int guard_pair_open(int *agent_fd_out, int *guard_fd_out);
 struct guard_outbox {
     struct buf bytes;
     struct buf fds; /* ints: descriptors of those messages, in order */
+    bool pids;      /* pids are those of another PID namespace: the kernel
+                     * shall translate them */
 };
 
 /*
@@ -54,6 +61,8 @@ struct guard_packet {
     size_t len;
     int fds[GUARD_FDS_MAX];
     size_t n_fds;
+    uint32_t pid; /* of the process its last message tells of, as seen here; 0:
+                   * as the message says */
 };
 
 /*

@@ -165,17 +165,20 @@ int guard_msg_decode(struct reader *reader, struct guard_msg *msg_out)
     return 1;
 }
 
-size_t guard_packet_len(const struct buf *out, size_t *n_fds_out)
+size_t guard_packet_len(const struct buf *out, struct guard_msg *last_out)
 {
     struct reader reader = { .data = out->data, .len = out->len };
     struct guard_msg msg;
     size_t len = 0;
 
-    *n_fds_out = 0;
-    while (*n_fds_out == 0 && guard_msg_decode(&reader, &msg) > 0 &&
+    *last_out = (struct guard_msg){ .type = GUARD_EMPTY };
+    while (last_out->type == GUARD_EMPTY &&
+           guard_msg_decode(&reader, &msg) > 0 &&
            reader.pos <= GUARD_PACKET_MAX) {
         len = reader.pos;
-        *n_fds_out = msg.type == GUARD_SPAWNED ? msg.count : 0;
+        if (msg.type == GUARD_SPAWNED || msg.type == GUARD_LEFT) {
+            *last_out = msg;
+        }
     }
     return len;
 }

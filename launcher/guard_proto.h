@@ -71,9 +71,11 @@ int guard_msg_decode(struct reader *reader, struct guard_msg *msg_out);
 
 /*
  * How many bytes of out make the next packet: whole messages only, and one
- * that descriptors belong to is its last. Their number is in n_fds_out.
+ * that tells of a process (SPAWNED, LEFT) is its last, which is copied to
+ * last_out: descriptors and credentials belong to that one. Its type is
+ * GUARD_EMPTY where there is none.
  */
-size_t guard_packet_len(const struct buf *out, size_t *n_fds_out);
+size_t guard_packet_len(const struct buf *out, struct guard_msg *last_out);
 
 /*
  * What to start: every worker runs path with argv; its environment is

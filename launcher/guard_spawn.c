@@ -90,7 +90,11 @@ int guard_spawner_init(struct guard_spawner *spawner,
     if (spawner->null_fd < 0) {
         return -errno;
     }
-    cgroup_leaf_make(&spawner->leaf, getpid());
+    spawner->leaf.fd = -1;
+    if (getpid() != 1) {
+        /* Process 1 of a namespace needs none, and all have that number. */
+        cgroup_leaf_make(&spawner->leaf, getpid());
+    }
     spawner->failure_read = fds[0];
     spawner->failure_write = fds[1];
     return 0;

@@ -139,7 +139,8 @@ static int run(struct config *config, const struct inherited *inherited,
 
     /* Orphans come to us if the guard should die. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    rc = guard_start(inherited, files->run_dir, argv, argc, &setup.guard, &err);
+    rc = guard_start(inherited, config->pidns, files->run_dir, argv, argc,
+                     &setup.guard, &err);
     if (rc < 0) {
         return fail(EXIT_FLAUNCH, &err);
     }

@@ -39,6 +39,9 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_TIMEOUT] = { "timeout", 0, OPTION_VALUE, "SECONDS", "0",
                       "stop the job after this time, exit 124; 0: never", NULL,
                       NULL },
+    [OPT_STACKS] = { "stacks", 0, OPTION_FLAG, NULL, NULL,
+                     "at a time limit print the workers' stacks, with gdb",
+                     NULL, NULL },
     [OPT_MAX_SPREAD] = { "max-spread", 0, OPTION_VALUE, "SECONDS", "0",
                          "stop the job when a rank still runs this long after "
                          "the first has ended well, exit 124; 0: never",
@@ -86,6 +89,10 @@ const struct option_row option_table[N_OPTIONS] = {
                   NULL, NULL },
     [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
                   "workers get our output descriptors themselves", NULL, NULL },
+    [OPT_PIDNS] = { "pidns", 0, OPTION_FLAG, NULL, NULL,
+                    "workers in a PID namespace: the kernel ends them all, "
+                    "whatever is killed",
+                    NULL, NULL },
     [OPT_KEEP_PROCESSES] = { "keep-processes", 0, OPTION_VALUE, "NAMES", "",
                              "names of daemons to leave running at the end",
                              NULL, NULL },

@@ -13,8 +13,9 @@ KILLS = int(os.environ.get('FLAUNCH_TEST_KILLS', 30 if ASAN else 200))
 
 
 def end_of(process, seconds=60):
-    """Seconds until nobody holds the pipe that was the job's stderr: every
-    process of it does, so an end of file is the end of all."""
+    """Seconds until nobody holds the pipe that was the job's stderr. With
+    --raw every process of it does, so an end of file is the end of all; else
+    the guard is the last that does."""
     begin = time.monotonic()
     deadline = begin + seconds
     import select
@@ -27,9 +28,9 @@ def end_of(process, seconds=60):
             return time.monotonic() - begin
 
 
-def hostile_job(token):
+def hostile_job(token, *options):
     return start(['--nproc_per_node=%d' % WORKERS, '--shutdown-timeout=0.2',
-                  prog('hostile')], token=token,
+                  *options, prog('hostile')], token=token,
                  env={'OMP_NUM_THREADS': '1'}, stdout=subprocess.DEVNULL)
 
 
@@ -42,7 +43,7 @@ def test_nothing_is_left_when_flaunch_is_killed_at_any_moment():
     took = []
     for i in range(KILLS):
         token = 'k%d-%d' % (os.getpid(), i)
-        p = hostile_job(token)
+        p = hostile_job(token, *(['--raw'] if i % 4 < 2 else []))
         if i % 10 == 0:
             wait_until(lambda: all_up(token), 'all processes')
         else:
@@ -187,3 +188,73 @@ def test_what_survives_sigkill_is_named_after_ten_seconds():
         assert 'process %d (sleep, state ' % worker in text, text
         assert 'survived SIGKILL for 10 s' in text, text
     assert_nothing_left(token)
+
+
+def has_pidns():
+    return program('unshare', '--user', '--pid', '--mount', '--fork', '--map-root-user',
+                   'true').code == 0
+
+
+def test_a_pid_namespace_ends_with_agent_and_guard():
+    """Whoever is killed, also both at once: the kernel does it."""
+    if not has_pidns():
+        raise Skip('no user namespaces here')
+    for victims in ('agent', 'guard', 'both'):
+        for i in range(5):
+            token = 'n%s%d-%d' % (victims, os.getpid(), i)
+            p = start(['--pidns', '--nproc_per_node=%d' % WORKERS,
+                       prog('hostile')], token=token,
+                      env={'OMP_NUM_THREADS': '1'}, stdout=subprocess.DEVNULL)
+            wait_until(lambda: all_up(token), 'all processes')
+            guard = guard_of(p.pid)
+            if victims != 'agent':
+                os.kill(guard, signal.SIGKILL)
+            if victims != 'guard':
+                p.kill()
+            end_of(p)
+            code = p.wait()
+            p.stderr.close()
+            assert code == (125 if victims == 'guard' else -9), code
+            assert_nothing_left(token)
+
+
+def test_a_pid_namespace_shows_its_own_pids_and_reports_ours():
+    if not has_pidns():
+        raise Skip('no user namespaces here')
+    token = 'o%d' % time.monotonic_ns()
+    p = start(['--pidns', '--nproc-per-node=2', 'sh', '-c',
+               'echo $$ $(id -u); exec sleep 100'], token=token,
+              env={'OMP_NUM_THREADS': '1'})
+    seen = sorted(p.stdout.readline().split() for _ in range(2))
+    assert all(int(pid) < 10 and int(uid) == os.getuid() for pid, uid in seen), seen
+    pids = [pid for pid, name in left_behind(token) if name == '(sleep)']
+    assert len(pids) == 2, left_behind(token)
+    os.kill(pids[0], signal.SIGKILL)
+    r = finish(p)
+    assert r.code == 137 and '(pid %d) was killed by SIGKILL' % pids[0] in r.err, r
+    assert_nothing_left(token)
+    r = flaunch('--pidns', '--keep-processes=x', 'true')
+    assert r.code == 2 and '--keep-processes' in r.err, r
+
+
+def test_a_control_group_is_used_and_removed():
+    """Where version 2 can be written; its members are found in it."""
+    r = flaunch('sh', '-c', 'cat /proc/self/cgroup')
+    group = [l for l in lines(r.out) if l.startswith('0::')]
+    if not group or '/flaunch.' not in group[0]:
+        if os.getuid() == 0 and os.path.exists('/sys/fs/cgroup/unified/cgroup.procs'):
+            raise AssertionError('root has none: %s' % r)
+        raise Skip('not as an ordinary user: no control group can be made')
+    name = group[0].rpartition('/')[2]
+    for parent in ('/sys/fs/cgroup', '/sys/fs/cgroup/unified'):
+        assert not os.path.exists(os.path.join(parent, name))
+    # Chain forkers are ended at once by it.
+    for i in range(5):
+        token = 'c%d-%d' % (os.getpid(), i)
+        p = start(['sh', '-c', 'f() { setsid sh -c "sleep 0.001; $0" "$0" & }; '
+                   'x=\'setsid sh -c "$0" "$0" & exit\'; for i in 1 2 3 4; do '
+                   'setsid sh -c "$x" "$x" & done; sleep 100'], token=token)
+        time.sleep(0.2)
+        p.kill()
+        finish(p)
+        assert_nothing_left(token)

@@ -69,3 +69,16 @@ def test_other_signals_are_passed_on_when_named():
     p.send_signal(signal.SIGWINCH)
     assert finish(p).code == 0
     assert_nothing_left(token)
+
+
+def test_stacks_are_printed_at_a_time_limit():
+    if not shutil.which('gdb'):
+        raise Skip('gdb is not installed')
+    r = flaunch('--nproc-per-node=2', '--timeout=0.3', '--stacks', 'sleep', '100')
+    assert r.code == 124, r
+    if 'ptrace' not in r.err:  # an ordinary user may not trace everywhere
+        assert r.err.count('stack of process') == 2 and 'Thread 1' in r.err, r
+    assert r.err.index('stack of') < r.err.index('--timeout=0.3 is over'), r
+    r = flaunch('--timeout=0.3', '--stacks', '/bin/sleep', '100',
+                env={'PATH': '/nonexistent'})
+    assert r.code == 124 and 'cannot run gdb' in r.err, r

@@ -125,7 +125,7 @@ static bool link_scenario(void)
     if (rc < 0) {
         return false;
     }
-    assert_int_equal(guard_pair_open(&agent_fd, &guard_fd), 0);
+    assert_int_equal(guard_pair_open(false, &agent_fd, &guard_fd), 0);
     rc = guard_link_start(&link, &loop, agent_fd, &events, NULL);
     if (rc == 0) {
         rc = guard_link_send(&link, &msg);

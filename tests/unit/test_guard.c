@@ -81,7 +81,7 @@ static void packets_hold_whole_messages(void **state)
 {
     struct guard_msg msg = { .type = GUARD_LEFT };
     struct buf out = { 0 };
-    size_t n_fds;
+    struct guard_msg last;
     size_t len;
 
     (void)state;
@@ -92,8 +92,8 @@ static void packets_hold_whole_messages(void **state)
         struct reader reader;
         int rc;
 
-        len = guard_packet_len(&out, &n_fds);
-        assert_int_equal(n_fds, 0);
+        len = guard_packet_len(&out, &last);
+        assert_int_equal(last.type, GUARD_LEFT);
         assert_in_range(len, 1, GUARD_PACKET_MAX);
         reader = (struct reader){ .data = out.data, .len = len };
         while ((rc = guard_msg_decode(&reader, &msg)) > 0) {
@@ -198,7 +198,7 @@ static void a_full_socket_keeps_what_is_left(void **state)
 
     (void)state;
     assert_non_null(packet);
-    assert_int_equal(guard_pair_open(&a, &b), 0);
+    assert_int_equal(guard_pair_open(false, &a, &b), 0);
     while (rc == 0) { /* nobody reads */
         msg.signo = n_sent++;
         assert_int_equal(guard_outbox_put(&out, &msg, NULL), 0);
@@ -237,7 +237,7 @@ static void a_plan_travels_in_a_file(void **state)
 
     (void)state;
     assert_non_null(packet);
-    assert_int_equal(guard_pair_open(&a, &b), 0);
+    assert_int_equal(guard_pair_open(false, &a, &b), 0);
     assert_int_equal(guard_pair_send_plan(a, &plan), 0);
     assert_int_equal(guard_pair_receive(b, packet), 1);
     reader = (struct reader){ .data = packet->data, .len = packet->len };
@@ -273,7 +273,7 @@ static void descriptors_travel_with_their_message(void **state)
     (void)state;
     assert_non_null(packet);
     assert_int_equal(pipe(pipe_fds), 0);
-    assert_int_equal(guard_pair_open(&a, &b), 0);
+    assert_int_equal(guard_pair_open(false, &a, &b), 0);
     for (i = 0; i < 4; i++) {
         spawned.worker = (uint32_t)i;
         spawned.count = (uint32_t)i % 3;
@@ -524,8 +524,8 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
 
     (void)state;
     inherited_take(&inherited);
-    assert_int_equal(guard_start(&inherited, NULL, guard_argv, 1, &guard, NULL),
-                     0);
+    assert_int_equal(
+        guard_start(&inherited, false, NULL, guard_argv, 1, &guard, NULL), 0);
     assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
     assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
     while (pid == 0 && clock_ms() < deadline_ms) {
