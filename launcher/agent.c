@@ -395,7 +395,7 @@ static void on_signal(int signo, void *arg)
 {
     struct agent *agent = arg;
 
-    if (signal_is_stop(signo)) {
+    if (signal_list_has(agent->setup->config->stop, signo)) {
         stop_signal_came(agent, signo);
         return;
     }
@@ -640,9 +640,10 @@ static int agent_open(struct agent *agent)
     (void)uv_timer_init(&agent->loop, &agent->baseline_timer);
     agent->baseline_timer.data = agent;
     (void)uv_timer_start(&agent->baseline_timer, take_baseline, BASELINE_MS, 0);
-    rc = signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
-                       agent->setup->config->forward, on_signal, nothing_more,
-                       agent);
+    rc =
+        signals_start(&agent->signals, &agent->loop, agent->setup->inherited,
+                      agent->setup->config->stop, agent->setup->config->forward,
+                      on_signal, nothing_more, agent);
     if (rc == 0) {
         rc = guard_link_start(&agent->link, &agent->loop,
                               agent->setup->guard.fd, &link_events, agent);

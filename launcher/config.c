@@ -175,10 +175,22 @@ static int resolve_restarts(const struct options *options, uint32_t *n_out,
     return 0;
 }
 
-static int resolve_forward(const struct options *options, int *forward,
-                           struct err *err)
+/* What no option may name: it cannot be caught, or has a meaning of its own. */
+static bool is_ours_alone(int signo)
 {
-    const char *cursor = options->values[OPT_FORWARD_SIGNALS].text;
+    static const int ours[] = {
+        SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, 0
+    };
+
+    return signal_list_has(ours, signo);
+}
+
+/* A comma list of signals; those of without, 0 at its end, are left out. */
+static int resolve_signals(const struct options *options, enum option_id id,
+                           const int *without, int *list, struct err *err)
+{
+    const char *cursor = options->values[id].text;
+    bool given = options->values[id].source != FROM_DEFAULT;
     const char *item;
     size_t n = 0;
     size_t len;
@@ -189,18 +201,43 @@ static int resolve_forward(const struct options *options, int *forward,
         if (len == 0) {
             continue;
         }
-        if (signo == 0 || signo == SIGKILL || signo == SIGSTOP ||
-            signo == SIGCHLD || signo == SIGCONT || signo == SIGTSTP ||
-            signal_is_stop(signo) || n == FORWARD_MAX) {
+        if (signo == 0 || is_ours_alone(signo) || n == FORWARD_MAX ||
+            (given && signal_list_has(without, signo))) {
             return err_set(err, -EINVAL,
-                           "--forward-signals: %.*s cannot be passed on; give "
-                           "names such as USR1,USR2",
-                           (int)len, item);
+                           "--%s: %.*s cannot be used here; give names such "
+                           "as USR1,USR2",
+                           option_table[id].name, (int)len, item);
         }
-        forward[n++] = signo;
+        if (!signal_list_has(without, signo)) {
+            list[n++] = signo;
+            list[n] = 0;
+        }
     }
-    forward[n] = 0;
+    list[n] = 0;
     return 0;
+}
+
+/* Who stops the job, TERM in any case, and what is passed on. */
+static int resolve_signal_lists(const struct options *options,
+                                struct config *config, struct err *err)
+{
+    static const int nothing[] = { 0 };
+    int rc = resolve_signals(options, OPT_SIGNALS_TO_HANDLE, nothing,
+                             config->stop, err);
+    size_t n = 0;
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (!signal_list_has(config->stop, SIGTERM)) {
+        while (config->stop[n] != 0) {
+            n++;
+        }
+        config->stop[n++] = SIGTERM;
+        config->stop[n] = 0;
+    }
+    return resolve_signals(options, OPT_FORWARD_SIGNALS, config->stop,
+                           config->forward, err);
 }
 
 /* Every time and count. */
@@ -223,7 +260,7 @@ static int resolve_limits(const struct options *options, struct config *config,
         rc = resolve_seconds(options, OPT_MAX_SPREAD, &config->spread_ms, err);
     }
     if (rc == 0) {
-        rc = resolve_forward(options, config->forward, err);
+        rc = resolve_signal_lists(options, config, err);
     }
     return rc;
 }
@@ -273,6 +310,7 @@ int config_resolve(const struct options *options, const struct machine *machine,
         .job = { .master_addr = "127.0.0.1",
                  .role = options->values[OPT_ROLE].text,
                  .run_id = options->values[OPT_RDZV_ID].text,
+                 .signals = options->values[OPT_SIGNALS_TO_HANDLE].text,
                  .keep_env = options_flag(options, OPT_KEEP_ENV) },
     };
     int rc;

@@ -26,7 +26,8 @@ struct config {
     uint64_t shutdown_ms;       /* between a stop and SIGKILL; 0: none */
     uint64_t backoff_ms;        /* the first; 0: never wait */
     uint64_t timeout_ms;        /* of the whole job; 0: none */
-    uint64_t spread_ms; /* from the first good end to the last; 0: any */
+    uint64_t spread_ms;        /* from the first good end to the last; 0: any */
+    int stop[FORWARD_MAX + 2]; /* signals that stop the job, 0 at the end */
     int forward[FORWARD_MAX + 1]; /* signals to pass on, 0 at the end */
     struct job_env job; /* master_port is filled in when the store listens,
                          * attempt for each attempt */

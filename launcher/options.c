@@ -46,6 +46,11 @@ const struct option_row option_table[N_OPTIONS] = {
                          "stop the job when a rank still runs this long after "
                          "the first has ended well, exit 124; 0: never",
                          NULL, NULL },
+    [OPT_SIGNALS_TO_HANDLE] = { "signals-to-handle", 0, OPTION_VALUE, "NAMES",
+                                "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                                "signals that stop the job; SIGTERM always "
+                                "does",
+                                NULL, NULL },
     [OPT_FORWARD_SIGNALS] = { "forward-signals", 0, OPTION_VALUE, "NAMES",
                               "USR1,USR2", "signals to pass on to the workers",
                               NULL, NULL },

@@ -26,6 +26,7 @@ enum option_id {
     OPT_TIMEOUT,
     OPT_STACKS,
     OPT_MAX_SPREAD,
+    OPT_SIGNALS_TO_HANDLE,
     OPT_FORWARD_SIGNALS,
     OPT_STDIN,
     OPT_LOG_DIR,

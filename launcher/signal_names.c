@@ -70,8 +70,10 @@ int signal_number(const char *name, size_t len)
     return 0;
 }
 
-bool signal_is_stop(int signo)
+bool signal_list_has(const int *list, int signo)
 {
-    return signo == SIGTERM || signo == SIGINT || signo == SIGHUP ||
-           signo == SIGQUIT;
+    while (*list != 0 && *list != signo) {
+        list++;
+    }
+    return *list != 0;
 }

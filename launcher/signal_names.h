@@ -1,5 +1,5 @@
 /*
- * Signals by name and number, and which of them ask to stop.
+ * Signals by name and number, and lists of them.
  */
 #ifndef FLAUNCH_LAUNCHER_SIGNAL_NAMES_H
 #define FLAUNCH_LAUNCHER_SIGNAL_NAMES_H
@@ -13,7 +13,7 @@ const char *signal_name(int signo, char *buffer, size_t size);
 /* The signal of a name such as "SIGUSR1", "usr1" or of a number; 0: none. */
 int signal_number(const char *name, size_t len);
 
-/* Whether a signal asks to stop the job (TERM, INT, HUP, QUIT). */
-bool signal_is_stop(int signo);
+/* Whether a list of signals, 0 at its end, holds one. */
+bool signal_list_has(const int *list, int signo);
 
 #endif

@@ -2,10 +2,9 @@
 
 #include <errno.h>
 
-static const int watched[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
-                               SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH };
+#define N_LISTS 3
 
-#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+static const int always[] = { SIGTERM, SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH, 0 };
 
 static void signal_came(uv_signal_t *handle, int signo)
 {
@@ -50,11 +49,40 @@ static int signal_watch(struct signals *signals, uv_loop_t *loop, int signo)
     return uv_signal_start(handle, signal_came, signo);
 }
 
+static bool is_watched(const struct signals *signals, int signo)
+{
+    size_t i;
+
+    for (i = 0; i < signals->n_handles; i++) {
+        if (signals->handles[i].signum == signo) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What was ignored when we were started stays so, but for the two we need. */
+static int list_watch(struct signals *signals, uv_loop_t *loop,
+                      const struct inherited *inherited, const int *list)
+{
+    int rc = 0;
+
+    for (; *list != 0 && rc == 0; list++) {
+        if (!is_watched(signals, *list) &&
+            (*list == SIGTERM || *list == SIGCHLD ||
+             !inherited_is_ignored(inherited, *list))) {
+            rc = signal_watch(signals, loop, *list);
+        }
+    }
+    return rc;
+}
+
 int signals_start(struct signals *signals, uv_loop_t *loop,
-                  const struct inherited *inherited, const int *forward,
-                  void (*on_signal)(int signo, void *arg),
+                  const struct inherited *inherited, const int *stop,
+                  const int *forward, void (*on_signal)(int signo, void *arg),
                   void (*on_closed)(void *arg), void *arg)
 {
+    const int *const lists[N_LISTS] = { always, stop, forward };
     sigset_t none;
     int rc = 0;
     size_t i;
@@ -62,14 +90,8 @@ int signals_start(struct signals *signals, uv_loop_t *loop,
     *signals = (struct signals){ .on_signal = on_signal,
                                  .on_closed = on_closed,
                                  .arg = arg };
-    for (i = 0; i < N_WATCHED && rc == 0; i++) {
-        if (watched[i] == SIGTERM || watched[i] == SIGCHLD ||
-            !inherited_is_ignored(inherited, watched[i])) {
-            rc = signal_watch(signals, loop, watched[i]);
-        }
-    }
-    for (i = 0; forward[i] != 0 && rc == 0; i++) {
-        rc = signal_watch(signals, loop, forward[i]);
+    for (i = 0; i < N_LISTS && rc == 0; i++) {
+        rc = list_watch(signals, loop, inherited, lists[i]);
     }
     signals->n_open = signals->n_handles;
     (void)sigemptyset(&none);

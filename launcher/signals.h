@@ -28,15 +28,15 @@ struct signals {
 void signals_hold(void);
 
 /*
- * Begin to watch, and let signals come: stop signals, CHLD, TSTP, CONT, and
- * those of forward, which ends with 0.
+ * Begin to watch, and let signals come: TERM, CHLD, TSTP, CONT, WINCH, and
+ * those of stop and forward, which end with 0.
  *
  * Returns 0 or a negative errno; on_closed runs in either case, once, after
  * signals_stop.
  */
 int signals_start(struct signals *signals, uv_loop_t *loop,
-                  const struct inherited *inherited, const int *forward,
-                  void (*on_signal)(int signo, void *arg),
+                  const struct inherited *inherited, const int *stop,
+                  const int *forward, void (*on_signal)(int signo, void *arg),
                   void (*on_closed)(void *arg), void *arg);
 
 /* Begin to close; may be called twice. The signals are blocked from then on:

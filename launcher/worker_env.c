@@ -182,8 +182,7 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
     rc = THEN(rc, push_number(&list, ENV_MAX_RESTARTS, job->max_restarts));
     rc = THEN(rc, push_text(&list, ENV_RUN_ID, job->run_id));
     rc = THEN(rc, push_text(&list, ENV_USE_AGENT_STORE, "True"));
-    rc = THEN(rc, push_text(&list, ENV_SIGNALS_TO_HANDLE,
-                            "SIGTERM,SIGINT,SIGHUP,SIGQUIT"));
+    rc = THEN(rc, push_text(&list, ENV_SIGNALS_TO_HANDLE, job->signals));
     rc = THEN(rc, push_text(&list, ENV_FLAUNCH_RUN_ID, job->run_id));
     rc = THEN(rc, push_number(&list, ENV_FLAUNCH_ATTEMPT, job->attempt));
     rc = THEN(rc, push_text(&list, ENV_FLAUNCH_STORE, store));

@@ -15,6 +15,7 @@ struct job_env {
     uint16_t master_port;
     const char *role;
     const char *run_id;
+    const char *signals; /* that stop the job, as given */
     uint32_t attempt;
     uint32_t max_restarts;
     uint32_t omp_num_threads; /* 0: leave OMP_NUM_THREADS as it is */

@@ -477,6 +477,9 @@ def test_an_old_kernel_without_close_range_and_memfd_will_do():
     assert r.code == 0, r
     assert sorted(lines(r.out)) == ['0 1', '1 1'], r
     assert_nothing_left(token)
+    r = program(prog('old_kernel'), FLAUNCH, '--pty', 'sh', '-c',
+                'test -t 1 && test -t 2 && echo pty')
+    assert r.code == 0 and r.out == 'pty\n', r
     token = 't%d' % time.monotonic_ns()
     p = popen([prog('old_kernel'), FLAUNCH, '--nproc_per_node=2', 'sh', '-c',
                'trap "" TERM; setsid sleep 100 & sleep 100'], token=token)

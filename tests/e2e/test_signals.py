@@ -59,7 +59,7 @@ def test_other_signals_are_passed_on_when_named():
     token = new_token()
     p = start(['--forward-signals=WINCH,SIGRTMIN', 'true'], token=token)
     r = finish(p)
-    assert r.code == 2 and 'SIGRTMIN cannot be passed on' in r.err, r
+    assert r.code == 2 and 'SIGRTMIN cannot be used here' in r.err, r
     p = start(['--forward-signals=WINCH', 'python3', '-c',
                'import os, signal\n'
                'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])\n'
@@ -82,3 +82,19 @@ def test_stacks_are_printed_at_a_time_limit():
     r = flaunch('--timeout=0.3', '--stacks', '/bin/sleep', '100',
                 env={'PATH': '/nonexistent'})
     assert r.code == 124 and 'cannot run gdb' in r.err, r
+
+
+def test_signals_to_handle_are_those_that_stop():
+    r = flaunch('--signals-to-handle=SIGTERM, usr1', 'sh', '-c',
+                'trap "exit 5" USR1; kill -USR1 $(cut -d" " -f4 /proc/$PPID/stat);'
+                'while :; do sleep 0.05; done')
+    assert r.code == 5 and 'SIGUSR1: 1 worker is stopping' in r.err, r
+    r = flaunch('--signals-to-handle=INT', 'sh', '-c',
+                'echo $TORCHELASTIC_SIGNALS_TO_HANDLE; '
+                'kill -TERM $(cut -d" " -f4 /proc/$PPID/stat); sleep 100')
+    assert r.code == 143 and r.out == 'INT\n', r
+    for bad in ('SIGKILL', 'nonsense', 'INT,STOP'):
+        r = flaunch('--signals-to-handle=' + bad, 'true')
+        assert r.code == 2 and 'cannot be used here' in r.err, r
+    r = flaunch('--forward-signals=TERM', 'true')
+    assert r.code == 2 and '--forward-signals: TERM' in r.err, r

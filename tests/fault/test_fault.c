@@ -154,6 +154,7 @@ static void no_signal(int signo, void *arg)
 static bool signals_scenario(void)
 {
     static struct signals signals;
+    static const int stop[] = { SIGINT, SIGTERM, 0 };
     static const int forward[] = { SIGUSR1, 0 };
     struct inherited inherited = { 0 };
     uv_loop_t loop;
@@ -163,8 +164,8 @@ static bool signals_scenario(void)
     if (rc < 0) {
         return false;
     }
-    rc = signals_start(&signals, &loop, &inherited, forward, no_signal, nothing,
-                       NULL);
+    rc = signals_start(&signals, &loop, &inherited, stop, forward, no_signal,
+                       nothing, NULL);
     signals_stop(&signals);
     signals_stop(&signals);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
@@ -290,9 +291,11 @@ static bool plan_scenario(void)
 {
     static char a[] = "A=1";
     char *outer[] = { a, NULL };
-    struct job_env job = {
-        .master_addr = "127.0.0.1", .master_port = 1, .role = "r", .run_id = "i"
-    };
+    struct job_env job = { .master_addr = "127.0.0.1",
+                           .master_port = 1,
+                           .role = "r",
+                           .run_id = "i",
+                           .signals = "TERM" };
     const uint32_t n = 1;
     struct place place = ranks_place(&n, 1, 0, 0);
     struct env_list shared = { 0 };

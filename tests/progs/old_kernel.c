@@ -15,6 +15,13 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+#define PTY_PEER 0x5441 /* TIOCGPTPEER */
 
 #define LOAD_NUMBER                                                            \
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
@@ -28,6 +35,14 @@ int main(int argc, char **argv)
         LOAD_NUMBER,
         MISSING(SYS_close_range),
         MISSING(SYS_memfd_create),
+        MISSING(SYS_clone3),
+        MISSING(SYS_faccessat2),
+        /* One request of ioctl(2). */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PTY_PEER, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = { .len = sizeof(rules) / sizeof(rules[0]),

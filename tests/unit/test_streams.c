@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "launcher/last_lines.h"
 #include "launcher/lines.h"
+#include "launcher/log_dir.h"
 #include "launcher/log_filter.h"
 #include "launcher/log_prefix.h"
 #include "launcher/log_spec.h"
@@ -420,6 +421,42 @@ static void filters_pick_lines(void **state)
     (void)unlink(path);
 }
 
+/* --- directories ------------------------------------------------------- */
+
+/* A round that is no restart has the number of the last one. */
+static void an_attempt_never_shares_a_directory(void **state)
+{
+    char base[] = "/tmp/flaunch-logs.XXXXXX";
+    struct log_dir dir = { 0 };
+    char *first;
+    char *path;
+    struct err err;
+
+    (void)state;
+    assert_non_null(mkdtemp(base));
+    assert_int_equal(log_dir_make(base, "a/b", &dir, &err), 0);
+    assert_non_null(strstr(dir.run, "/a_b_"));
+    assert_int_equal(log_dir_attempt(&dir, 0, 1, &err), 0);
+    path = log_dir_path(&dir, 0, "stdout.log");
+    assert_non_null(path);
+    assert_int_equal(log_dir_file(path, &err), 0);
+    assert_int_equal(log_dir_file(path, &err), -EEXIST);
+    first = strdup(dir.attempt);
+    assert_non_null(first);
+    assert_int_equal(log_dir_attempt(&dir, 0, 1, &err), 0);
+    assert_memory_equal(dir.attempt, first, strlen(first));
+    assert_string_equal(dir.attempt + strlen(first), ".1");
+    assert_int_equal(unlink(path), 0);
+    log_dir_end(&dir); /* nothing was written: nothing stays but the link */
+    assert_int_equal(access(first, F_OK), -1);
+    free(path);
+    assert_true(asprintf(&path, "%s/latest", base) > 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(base), 0);
+    free(path);
+    free(first);
+}
+
 /* --- the queue -------------------------------------------------------------
  */
 
@@ -515,6 +552,7 @@ int main(void)
         cmocka_unit_test(the_last_lines_are_what_a_screen_shows),
         cmocka_unit_test(the_last_lines_survive_a_flood),
         cmocka_unit_test(filters_pick_lines),
+        cmocka_unit_test(an_attempt_never_shares_a_directory),
         cmocka_unit_test(a_stalled_reader_stops_only_the_thread),
         cmocka_unit_test(a_full_disk_is_told_and_survived),
     };
