@@ -22,6 +22,6 @@ struct agent_report {
  * Say how the job ended, where it failed, and write the error file where one
  * is asked for (TORCHELASTIC_ERROR_FILE).
  */
-void agent_report_say(const struct agent_report *report);
+void agent_report_say(const struct agent_report *from);
 
 #endif

@@ -3,7 +3,6 @@
 #include "common/env_names.h"
 #include "common/parse.h"
 #include "launcher/exit_status.h"
-#include "launcher/log_prefix.h"
 #include "launcher/signal_names.h"
 
 #include <errno.h>
@@ -87,78 +86,6 @@ static int resolve_stdin(const struct options *options, uint32_t n_workers,
                        text, n_workers - 1);
     }
     return 0;
-}
-
-/* A choice for each worker, from -r, -t and the filter. */
-static int resolve_choices(const struct options *options, uint32_t n_workers,
-                           struct log_choice *choices, struct err *err)
-{
-    uint8_t *what = calloc(n_workers, sizeof(*what));
-    bool *shown = calloc(n_workers, sizeof(*shown));
-    uint32_t i;
-    int rc;
-
-    if (what == NULL || shown == NULL) {
-        rc = err_sys(err, -ENOMEM, "cannot plan the workers' output");
-        goto out;
-    }
-    rc = log_filter_parse(options->values[OPT_LOCAL_RANKS_FILTER].text,
-                          n_workers, shown, err);
-    if (rc == 0) {
-        rc = log_spec_parse("redirects", options->values[OPT_REDIRECTS].text,
-                            n_workers, what, err);
-    }
-    for (i = 0; i < n_workers && rc == 0; i++) {
-        choices[i].redirect = what[i];
-        choices[i].hidden = !shown[i];
-    }
-    if (rc == 0) {
-        rc = log_spec_parse("tee", options->values[OPT_TEE].text, n_workers,
-                            what, err);
-    }
-    for (i = 0; i < n_workers && rc == 0; i++) {
-        choices[i].tee = what[i];
-    }
-out:
-    free(what);
-    free(shown);
-    return rc;
-}
-
-static int resolve_log(const struct options *options, uint32_t n_workers,
-                       struct log_config *log, struct err *err)
-{
-    const char *tee_prefix = getenv(ENV_LOG_LINE_PREFIX);
-    int rc;
-
-    log->dir = options->values[OPT_LOG_DIR].text;
-    if (log->dir != NULL && log->dir[0] == '\0') {
-        log->dir = NULL;
-    }
-    log->no_files = log->dir != NULL && strcmp(log->dir, "/dev/null") == 0;
-    log->prefix = options->values[OPT_LOG_PREFIX].text;
-    log->tee_prefix = tee_prefix != NULL && tee_prefix[0] != '\0'
-                          ? tee_prefix
-                          : LOG_PREFIX_DEFAULT;
-    log->timestamps = options_flag(options, OPT_TIMESTAMPS);
-    log->filters[0] = options->values[OPT_DUPLICATE_STDOUT_FILTERS].text;
-    log->filters[1] = options->values[OPT_DUPLICATE_STDERR_FILTERS].text;
-    log->screen.raw = options_flag(options, OPT_RAW);
-    log->screen.pty = options_flag(options, OPT_PTY);
-    log->screen.prefix =
-        log->timestamps || (log->prefix != NULL && log->prefix[0] != '\0');
-    if (log->screen.raw && (log->screen.pty || log->screen.prefix)) {
-        return err_set(err, -EINVAL,
-                       "--raw leaves the output alone: it excludes --pty, "
-                       "--log-prefix and --timestamps");
-    }
-    log_screen_look(&log->screen);
-    log->choices = calloc(n_workers, sizeof(*log->choices));
-    rc = log->choices != NULL
-             ? 0
-             : err_sys(err, -ENOMEM, "cannot plan the workers' output");
-    return rc == 0 ? resolve_choices(options, n_workers, log->choices, err)
-                   : rc;
 }
 
 static int resolve_restarts(const struct options *options, uint32_t *n_out,
@@ -346,12 +273,12 @@ int config_resolve(const struct options *options, const struct machine *machine,
     if (rc < 0) {
         return rc;
     }
-    rc = resolve_log(options, config.n_workers, &config.log, err);
+    rc = log_config_resolve(options, config.n_workers, &config.log, err);
     if (rc == 0) {
         rc = resolve_command(options, &config, exit_code_out, err);
     }
     if (rc < 0) {
-        free(config.log.choices);
+        log_config_destroy(&config.log);
         return rc;
     }
     config.job.omp_num_threads = omp_threads(config.n_workers, machine);
@@ -467,5 +394,5 @@ void config_print_sources(const struct options *options,
 void config_destroy(struct config *config)
 {
     command_destroy(&config->command);
-    free(config->log.choices);
+    log_config_destroy(&config->log);
 }

@@ -14,18 +14,6 @@ static const char *const filter_names[2] = { "filtered_stdout.log",
                                              "filtered_stderr.log" };
 static const uint8_t bits[2] = { LOG_OUT, LOG_ERR };
 
-bool log_config_has_files(const struct log_config *config, uint32_t n_workers)
-{
-    uint32_t i;
-
-    for (i = 0; i < n_workers && !config->no_files; i++) {
-        if ((config->choices[i].redirect | config->choices[i].tee) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void stream_plan_destroy(struct stream_plan *plan)
 {
     size_t i;

@@ -5,20 +5,8 @@
 #ifndef FLAUNCH_LAUNCHER_STREAM_PLAN_H
 #define FLAUNCH_LAUNCHER_STREAM_PLAN_H
 
+#include "launcher/log_config.h"
 #include "launcher/log_dir.h"
-#include "launcher/log_spec.h"
-
-/* What to show and what to write, as configured. */
-struct log_config {
-    struct log_choice *choices; /* one for each worker */
-    struct log_screen screen;
-    const char *dir;    /* --log-dir, or NULL */
-    bool no_files;      /* --log-dir=/dev/null */
-    const char *prefix; /* --log-prefix, or NULL: only what is teed has one */
-    const char *tee_prefix; /* the template for what is teed */
-    bool timestamps;
-    const char *filters[2]; /* --duplicate-*-filters; NULL: none */
-};
 
 struct stream_plan {
     uint32_t n_workers;
@@ -28,9 +16,6 @@ struct stream_plan {
     char *filter_paths[2];             /* NULL: none */
     const struct log_config *config;
 };
-
-/* Whether any stream goes to a file. */
-bool log_config_has_files(const struct log_config *config, uint32_t n_workers);
 
 /*
  * Plan an attempt, and make its directories and files where dir has a run.
