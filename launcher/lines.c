@@ -1,6 +1,7 @@
 #include "launcher/lines.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Where the last \n or \r of data[0..len) ends; 0: there is none. */
@@ -113,7 +114,7 @@ static size_t take_whole_lines(struct line_sink *sink,
 {
     const uint8_t *end = memrchr(data, '\n', len);
     char before[LINES_HEADER_MAX];
-    size_t before_len = strlen(stamp);
+    size_t before_len;
     size_t taken = 0;
     uint8_t *to;
 
@@ -122,11 +123,8 @@ static size_t take_whole_lines(struct line_sink *sink,
         buf_reserve(out, room) < 0) {
         return 0;
     }
-    memcpy(before, stamp, before_len);
-    if (source->header_len > 0) {
-        memcpy(before + before_len, source->header, source->header_len);
-        before_len += source->header_len;
-    }
+    before_len = (size_t)snprintf(before, sizeof(before), "%s%s", stamp,
+                                  source->header_len > 0 ? source->header : "");
     to = out->data + out->len;
     while (data + taken <= end) {
         const uint8_t *line = data + taken;

@@ -18,9 +18,9 @@
 
 /* One stream of one worker. */
 struct line_source {
-    const char *header; /* before each piece; "" or NULL: none */
-    size_t header_len;
-    bool after_cr; /* its last byte that went out was \r */
+    const char *header; /* a string before each piece; "" or NULL: none */
+    size_t header_len;  /* less than LINES_HEADER_MAX with any stamp */
+    bool after_cr;      /* its last byte that went out was \r */
 };
 
 /* One screen: what stands there last. */

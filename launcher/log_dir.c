@@ -151,19 +151,19 @@ static int base_make(const char *base, char **path_out, struct err *err)
  */
 static void link_latest(const struct log_dir *dir)
 {
-    const char *name = strrchr(dir->run, '/') + 1;
+    const char *slash = strrchr(dir->run, '/');
     struct stat status;
     char *link_path = NULL;
     char *new_path = NULL;
 
-    if (asprintf(&link_path, "%s/latest", dir->base) < 0 ||
+    if (slash == NULL || asprintf(&link_path, "%s/latest", dir->base) < 0 ||
         asprintf(&new_path, "%s/.latest.%ld", dir->base, (long)getpid()) < 0) {
         goto out;
     }
     if (lstat(link_path, &status) == 0 && !S_ISLNK(status.st_mode)) {
         goto out;
     }
-    if (symlink(name, new_path) < 0) {
+    if (symlink(slash + 1, new_path) < 0) {
         goto out;
     }
     if (rename(new_path, link_path) < 0) {
@@ -199,7 +199,7 @@ int log_dir_make(const char *base, const char *run_id, struct log_dir *dir_out,
     char *prefix;
     int rc = base_make(base, &dir.base, err);
 
-    if (rc < 0) {
+    if (rc < 0 || dir.base == NULL) {
         return rc;
     }
     prefix = run_prefix(dir.base, run_id);

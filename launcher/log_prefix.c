@@ -81,7 +81,7 @@ size_t log_prefix_fill(const char *pattern,
             at++;
         }
     }
-    text.data[text.len] = '\0';
+    text_out[text.len] = '\0';
     return text.len;
 }
 

@@ -110,7 +110,7 @@ static int put_signal(const struct report *report, const struct worker *worker,
     char buffer[32];
     const char *name;
     const char *why = "";
-    char hits[128];
+    char hits[128] = "";
 
     if (report->oom_kills > 0) {
         (void)snprintf(hits, sizeof(hits),

@@ -130,8 +130,10 @@ int stream_plan_make(const struct log_config *config, uint32_t n_workers,
     int rc = 0;
 
     if (plan.streams == NULL || plan.paths == NULL || plan.headers == NULL) {
-        rc = err_sys(err, -ENOMEM, "cannot plan the workers' output");
-    } else if (dir->run != NULL) {
+        stream_plan_destroy(&plan);
+        return err_sys(err, -ENOMEM, "cannot plan the workers' output");
+    }
+    if (dir->run != NULL) {
         rc = log_dir_attempt(dir, attempt, n_workers, err);
     }
     for (i = 0; i < n_workers && rc == 0; i++) {

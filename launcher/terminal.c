@@ -1,6 +1,5 @@
 #include "launcher/terminal.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,12 +12,7 @@ void terminal_save(struct terminal *terminal_out)
 
 void terminal_restore(const struct terminal *terminal)
 {
-    struct termios now;
-
-    if (!terminal->known || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
-        tcgetattr(STDIN_FILENO, &now) < 0 ||
-        memcmp(&now, &terminal->modes, sizeof(now)) == 0) {
-        return;
+    if (terminal->known && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->modes);
     }
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal->modes);
 }

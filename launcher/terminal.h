@@ -15,7 +15,7 @@ struct terminal {
 
 void terminal_save(struct terminal *terminal_out);
 
-/* Put the modes back where they changed and the terminal is still ours. */
+/* Put the modes back where the terminal is still ours. */
 void terminal_restore(const struct terminal *terminal);
 
 #endif
