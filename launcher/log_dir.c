@@ -206,7 +206,7 @@ int log_dir_make(const char *base, const char *run_id, struct log_dir *dir_out,
     rc = prefix != NULL ? make_new(prefix, &dir.run, err)
                         : err_sys(err, -ENOMEM, "cannot name a log directory");
     free(prefix);
-    if (rc < 0) {
+    if (rc < 0 || dir.run == NULL) {
         free(dir.base);
         return rc;
     }

@@ -107,7 +107,7 @@ static int put_where(const struct report *report, const struct worker *worker,
 static int put_signal(const struct report *report, const struct worker *worker,
                       struct buf *out)
 {
-    char buffer[32];
+    char buffer[32] = "";
     const char *name;
     const char *why = "";
     char hits[128] = "";
@@ -155,8 +155,7 @@ static int put_error(const struct report *report, struct buf *out)
 static int put_last_lines(const struct report *report, bool ran,
                           struct buf *out)
 {
-    static const char *const titles[] = { "its last lines on stderr:",
-                                          "its last lines:" };
+    bool both = report->last_kind == REPORT_BOTH;
     int rc;
 
     if (report->last_kind == REPORT_ABOVE && ran) {
@@ -165,7 +164,7 @@ static int put_last_lines(const struct report *report, bool ran,
     if (report->last == NULL || report->last->len == 0) {
         return 0;
     }
-    rc = put_line(out, "%s", titles[report->last_kind]);
+    rc = put_line(out, "its last lines%s:", both ? "" : " on stderr");
     if (rc == 0) {
         rc = last_lines_print(report->last, REPORT_LAST_LINES, "    ", out);
     }
