@@ -15,231 +15,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* Rest of one source and what is read after it. */
-#define SCRATCH_BYTES (2 * LINES_MAX)
 #define EVENTS_AT_ONCE 64
-/* Reads of one source before the others have their turn. */
-#define READS_AT_ONCE 4
 
 static struct stream_source *source_of(struct streams *streams, uint32_t worker,
                                        int number)
 {
     return &streams->sources[2 * (size_t)worker + (size_t)number];
-}
-
-static bool source_at_end(const struct stream_source *source)
-{
-    return source->fd < 0 && !source->to_open && source->rest.len == 0;
-}
-
-/* Whether data holds what may go out now, and waits only for room. */
-static bool has_piece(const uint8_t *data, size_t len, bool final)
-{
-    return len > 0 &&
-           (final || len >= LINES_MAX || memchr(data, '\n', len) != NULL ||
-            memchr(data, '\r', len) != NULL);
-}
-
-static void partial_came(uv_timer_t *timer);
-
-/* What is left of data is an unfinished line: on a terminal it waits only a
- * while. */
-static void note_partial(struct stream_source *source, size_t len)
-{
-    struct streams *streams = source->streams;
-
-    source->unfinished = len;
-    if (len == 0 || source->sink == NULL || !source->sink->terminal) {
-        source->partial_ms = 0;
-    } else if (source->partial_ms == 0) {
-        source->partial_ms = clock_ms();
-        if (!uv_is_active((uv_handle_t *)&streams->partial_timer)) {
-            (void)uv_timer_start(&streams->partial_timer, partial_came,
-                                 STREAMS_PARTIAL_MS, 0);
-        }
-    }
-}
-
-/*
- * Pass on what may go out of data: how much was taken. What is left waits for
- * room (source->blocked) or for the end of its line.
- */
-static size_t source_pass(struct stream_source *source, const uint8_t *data,
-                          size_t len, bool final)
-{
-    struct stream_sink *sink = source->sink;
-    bool teed = source->kind == GUARD_STREAM_FILE;
-    char stamp[LOG_STAMP_MAX] = "";
-    struct buf *queue;
-    ptrdiff_t taken;
-    size_t room;
-
-    source->blocked = false;
-    if (sink == NULL) {
-        return len;
-    }
-    if (source->streams->plan->config->timestamps) {
-        log_prefix_stamp(stamp, sizeof(stamp));
-    }
-    queue = output_lock(&sink->out, teed ? OUTPUT_MAX_TEED : OUTPUT_MAX, &room);
-    if (teed && room < OUTPUT_MAX) {
-        room = 0; /* a few large writes, not many small ones */
-    }
-    taken = lines_take(&sink->line, &source->line, data, len, final, stamp,
-                       queue, room);
-    if (taken < 0) {
-        taken = (ptrdiff_t)len; /* without memory it is lost */
-    }
-    source->blocked = has_piece(data + taken, len - (size_t)taken, final);
-    if (output_unlock(&sink->out, source->blocked) < 0) {
-        taken = (ptrdiff_t)len;
-        source->blocked = false;
-    }
-    if (!source->blocked) {
-        note_partial(source, len - (size_t)taken);
-    }
-    return (size_t)taken;
-}
-
-static void source_watch(struct stream_source *source, bool on)
-{
-    struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
-
-    (void)epoll_ctl(source->streams->epoll_fd,
-                    on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, source->fd, &event);
-}
-
-static void source_close(struct stream_source *source)
-{
-    if (source->fd < 0) {
-        return;
-    }
-    if (source->kind == GUARD_STREAM_FILE) {
-        tail_remove(&source->streams->tail, &source->tail);
-    } else {
-        /* The guard has a duplicate, so closing ours does not do it. */
-        source_watch(source, false);
-    }
-    (void)close(source->fd);
-    source->fd = -1;
-}
-
-/* --- pipes and pseudo-terminals ------------------------------------------ */
-
-/* Keep what was not taken. Without memory it is lost. */
-static void keep_rest(struct stream_source *source, const uint8_t *data,
-                      size_t len)
-{
-    source->rest.len = 0;
-    if (len > 0) {
-        (void)buf_append(&source->rest, data, len);
-    } else {
-        buf_destroy(&source->rest);
-    }
-}
-
-/* Read once, behind the rest, and pass on; false when nothing came. */
-static bool pipe_read_once(struct stream_source *source)
-{
-    uint8_t *data = source->streams->scratch;
-    size_t len = source->rest.len;
-    size_t taken;
-    ssize_t n;
-
-    if (len > 0) {
-        memcpy(data, source->rest.data, len);
-    }
-    n = read(source->fd, data + len, LINES_MAX);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return false;
-    }
-    if (n <= 0) {
-        source_close(source); /* a pseudo-terminal says EIO at its end */
-        n = 0;
-    }
-    last_lines_add(&source->last, data + len, (size_t)n);
-    len += (size_t)n;
-    taken = source_pass(source, data, len, source->ended || source->fd < 0);
-    keep_rest(source, data + taken, len - taken);
-    return source->fd >= 0;
-}
-
-/* Pass on what waits; true when it is through. */
-static bool pipe_pass_rest(struct stream_source *source, bool final)
-{
-    size_t len = source->rest.len;
-    size_t taken;
-
-    if (len == 0) {
-        return true;
-    }
-    memcpy(source->streams->scratch, source->rest.data, len);
-    taken = source_pass(source, source->streams->scratch, len, final);
-    keep_rest(source, source->streams->scratch + taken, len - taken);
-    return !source->blocked;
-}
-
-/* A source that is blocked is not watched: what it has would wake us for
- * ever. */
-static void pipe_read(struct stream_source *source, int n_reads)
-{
-    bool more = true;
-
-    while (more && n_reads-- > 0 && !source->blocked) {
-        more = pipe_read_once(source);
-    }
-    if (source->blocked && source->fd >= 0) {
-        source_watch(source, false);
-    }
-}
-
-/* There may be room again. */
-static void pipe_go_on(struct stream_source *source)
-{
-    if (!source->blocked ||
-        !pipe_pass_rest(source, source->ended || source->fd < 0)) {
-        return;
-    }
-    if (source->fd >= 0) {
-        source_watch(source, true);
-    }
-}
-
-/* --- files we tee ----------------------------------------------------------
- */
-
-static void tail_filter(struct stream_source *source, const uint8_t *data,
-                        size_t len)
-{
-    if (source->filter != NULL && len > 0) {
-        log_filter_write(source->filter, source->header,
-                         source->line.header_len, data, len);
-    }
-}
-
-static enum tail_look tail_look(void *owner)
-{
-    struct stream_source *source = owner;
-    uint8_t *data = source->streams->scratch;
-
-    for (;;) {
-        ssize_t n = pread(source->fd, data, LINES_MAX, (off_t)source->offset);
-        size_t taken;
-
-        if (n <= 0) {
-            note_partial(source, 0);
-            return TAIL_QUIET;
-        }
-        taken = source_pass(source, data, (size_t)n, source->ended);
-        source->offset += taken;
-        tail_filter(source, data, taken);
-        if (source->blocked) {
-            return TAIL_FULL;
-        }
-        if (taken < (size_t)n) {
-            return TAIL_QUIET; /* an unfinished line; it is read again */
-        }
-    }
 }
 
 /* --- time and room ----------------------------------------------------------
@@ -261,18 +42,23 @@ static void partial_came(uv_timer_t *timer)
         }
         if (now_ms - source->partial_ms < STREAMS_PARTIAL_MS) {
             others = true;
-        } else if (source->kind == GUARD_STREAM_FILE) {
-            bool ended = source->ended;
-
-            source->ended = true; /* for this look */
-            (void)tail_look(source);
-            source->ended = ended;
         } else {
-            (void)pipe_pass_rest(source, true);
+            stream_source_show_unfinished(source);
         }
     }
     if (others) {
         (void)uv_timer_start(timer, partial_came, STREAMS_PARTIAL_MS / 2, 0);
+    }
+}
+
+/* A source has one that should not wait for ever. */
+static void unfinished(void *arg)
+{
+    struct streams *streams = arg;
+
+    if (!uv_is_active((uv_handle_t *)&streams->partial_timer)) {
+        (void)uv_timer_start(&streams->partial_timer, partial_came,
+                             STREAMS_PARTIAL_MS, 0);
     }
 }
 
@@ -281,7 +67,7 @@ static bool all_at_end(const struct streams *streams)
     uint32_t i;
 
     for (i = 0; i < streams->n_sources; i++) {
-        if (!source_at_end(&streams->sources[i])) {
+        if (!stream_source_at_end(&streams->sources[i])) {
             return false;
         }
     }
@@ -318,14 +104,6 @@ static void check_flushed(struct streams *streams)
     }
 }
 
-/* A file's writers are gone: what is left of it goes out. */
-static void tail_finish(struct stream_source *source)
-{
-    if (source->fd >= 0 && tail_look(source) == TAIL_QUIET) {
-        source_close(source);
-    }
-}
-
 static void go_on(struct streams *streams)
 {
     uint32_t i;
@@ -335,15 +113,15 @@ static void go_on(struct streams *streams)
         struct stream_source *source =
             &streams->sources[(streams->turn + i) % streams->n_sources];
 
-        if (source->kind != GUARD_STREAM_FILE) {
-            pipe_go_on(source);
-        } else if (streams->draining) {
-            tail_finish(source);
+        if (streams->draining) {
+            stream_source_finish(source);
+        } else {
+            stream_source_go_on(source);
         }
     }
     streams->turn++;
-    if (!streams->draining && streams->tailing) {
-        tail_look_now(&streams->tail);
+    if (!streams->draining && streams->reader.tailing) {
+        tail_look_now(&streams->reader.tail);
     }
     check_drained(streams);
 }
@@ -396,13 +174,13 @@ static void ends_came(uv_poll_t *poll, int status, int events)
 {
     struct streams *streams = poll->data;
     struct epoll_event ready[EVENTS_AT_ONCE];
-    int n = epoll_wait(streams->epoll_fd, ready, EVENTS_AT_ONCE, 0);
+    int n = epoll_wait(streams->reader.epoll_fd, ready, EVENTS_AT_ONCE, 0);
     int i;
 
     (void)status;
     (void)events;
     for (i = 0; i < n; i++) {
-        pipe_read(ready[i].data.ptr, READS_AT_ONCE);
+        stream_source_read(ready[i].data.ptr);
     }
     check_drained(streams);
 }
@@ -433,10 +211,10 @@ static void part_closed(void *arg)
     struct streams *streams = arg;
 
     if (--streams->open_parts == 0) {
-        if (streams->epoll_fd >= 0) {
-            (void)close(streams->epoll_fd);
+        if (streams->reader.epoll_fd >= 0) {
+            (void)close(streams->reader.epoll_fd);
         }
-        free(streams->scratch);
+        free(streams->reader.scratch);
         streams->events->closed(streams->arg);
     }
 }
@@ -458,14 +236,19 @@ int streams_start(struct streams *streams, uv_loop_t *loop,
 {
     int rc;
 
-    *streams = (struct streams){ .loop = loop,
-                                 .events = events,
-                                 .arg = arg,
-                                 .filters = { { .fd = -1 }, { .fd = -1 } },
-                                 .scratch = malloc(SCRATCH_BYTES),
-                                 .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
-    if (streams->scratch == NULL || streams->epoll_fd < 0) {
-        rc = streams->scratch == NULL ? -ENOMEM : -errno;
+    *streams =
+        (struct streams){ .loop = loop,
+                          .events = events,
+                          .arg = arg,
+                          .filters = { { .fd = -1 }, { .fd = -1 } },
+                          .reader = { .loop = loop,
+                                      .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+                                      .scratch = malloc(STREAM_SCRATCH),
+                                      .tail_closed = part_closed,
+                                      .unfinished = unfinished,
+                                      .arg = streams } };
+    if (streams->reader.scratch == NULL || streams->reader.epoll_fd < 0) {
+        rc = streams->reader.scratch == NULL ? -ENOMEM : -errno;
         goto failed;
     }
     rc = uv_async_init(loop, &streams->async, news_came);
@@ -484,43 +267,22 @@ int streams_start(struct streams *streams, uv_loop_t *loop,
         sink_open(streams, GUARD_ERR, screen);
     }
     log_set_writer(log_writer, streams);
-    rc = uv_poll_init(loop, &streams->poll, streams->epoll_fd);
+    rc = uv_poll_init(loop, &streams->poll, streams->reader.epoll_fd);
     if (rc == 0) {
         handle_open(streams, (uv_handle_t *)&streams->poll);
         rc = uv_poll_start(&streams->poll, UV_READABLE, ends_came);
     }
     return rc;
 failed:
-    free(streams->scratch);
-    if (streams->epoll_fd >= 0) {
-        (void)close(streams->epoll_fd);
+    free(streams->reader.scratch);
+    if (streams->reader.epoll_fd >= 0) {
+        (void)close(streams->reader.epoll_fd);
     }
     return rc;
 }
 
 /* --- an attempt --------------------------------------------------------------
  */
-
-static int source_open_file(struct stream_source *source, const char *path)
-{
-    struct streams *streams = source->streams;
-
-    source->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (source->fd < 0) {
-        return -errno;
-    }
-    if (!streams->tailing) {
-        /* Only now: seldom asked for, and not free. */
-        tail_start(&streams->tail, streams->loop, tail_look, part_closed,
-                   streams);
-        streams->open_parts++;
-        streams->tailing = true;
-    }
-    source->tail.fd = source->fd;
-    source->tail.owner = source;
-    tail_add(&streams->tail, &source->tail);
-    return 0;
-}
 
 static int source_init(struct streams *streams, uint32_t worker, int number)
 {
@@ -532,7 +294,7 @@ static int source_init(struct streams *streams, uint32_t worker, int number)
     int bit = number == GUARD_OUT ? LOG_OUT : LOG_ERR;
 
     *source = (struct stream_source){
-        .streams = streams,
+        .reader = &streams->reader,
         .kind = spec->kind,
         .fd = -1,
         .to_open =
@@ -546,7 +308,7 @@ static int source_init(struct streams *streams, uint32_t worker, int number)
     };
     if (spec->kind == GUARD_STREAM_FILE && (choice->tee & bit) != 0 &&
         !choice->hidden) {
-        return source_open_file(source, spec->path);
+        return stream_source_open_file(source, spec->path);
     }
     return 0;
 }
@@ -558,6 +320,7 @@ int streams_attempt(struct streams *streams, const struct stream_plan *plan)
     int rc = 0;
 
     streams->plan = plan;
+    streams->reader.timestamps = plan->config->timestamps;
     streams->sources = calloc(2 * (size_t)n, sizeof(*streams->sources));
     if (streams->sources == NULL) {
         return -ENOMEM;
@@ -589,34 +352,11 @@ void streams_take(struct streams *streams, uint32_t worker, const int *fds,
         struct stream_source *source = source_of(streams, worker, i);
 
         if (source->to_open && used < n_fds) {
-            source->to_open = false;
-            source->fd = fds[used++];
-            source_watch(source, true);
+            stream_source_attach(source, fds[used++]);
         }
     }
     while (used < n_fds) {
         (void)close(fds[used++]);
-    }
-}
-
-/* No process of the worker is expected to write: unfinished lines go out. */
-static void source_end(struct stream_source *source, bool for_good)
-{
-    source->ended = true;
-    source->to_open = source->to_open && !for_good;
-    if (source->kind == GUARD_STREAM_FILE) {
-        if (for_good) {
-            tail_finish(source);
-        } else if (source->fd >= 0) {
-            source->tail.hot = true;
-        }
-        return;
-    }
-    if (source->fd >= 0 && !source->blocked) {
-        pipe_read(source, for_good ? INT32_MAX : READS_AT_ONCE);
-    }
-    if (!source->blocked) {
-        (void)pipe_pass_rest(source, true);
     }
 }
 
@@ -625,10 +365,10 @@ void streams_worker_ended(struct streams *streams, uint32_t worker)
     if (2 * worker >= streams->n_sources) {
         return;
     }
-    source_end(source_of(streams, worker, GUARD_OUT), false);
-    source_end(source_of(streams, worker, GUARD_ERR), false);
-    if (streams->tailing) {
-        tail_look_now(&streams->tail);
+    stream_source_end(source_of(streams, worker, GUARD_OUT), false);
+    stream_source_end(source_of(streams, worker, GUARD_ERR), false);
+    if (streams->reader.tailing) {
+        tail_look_now(&streams->reader.tail);
     }
 }
 
@@ -645,7 +385,7 @@ static void drain_came(uv_timer_t *timer)
         if (source->blocked) {
             blocked = true;
         } else {
-            source_close(source);
+            stream_source_close(source);
         }
     }
     if (blocked) {
@@ -660,7 +400,7 @@ void streams_drain(struct streams *streams)
 
     streams->draining = true;
     for (i = 0; i < streams->n_sources; i++) {
-        source_end(&streams->sources[i], true);
+        stream_source_end(&streams->sources[i], true);
     }
     (void)uv_timer_start(&streams->drain_timer, drain_came, STREAMS_DRAIN_MS,
                          0);
@@ -697,7 +437,7 @@ void streams_forget(struct streams *streams)
     for (i = 0; i < streams->n_sources; i++) {
         struct stream_source *source = &streams->sources[i];
 
-        source_close(source);
+        stream_source_close(source);
         buf_destroy(&source->rest);
         last_lines_destroy(&source->last);
     }
@@ -815,7 +555,7 @@ void streams_give_up(struct streams *streams)
     for (i = 0; i < streams->n_sources; i++) {
         struct stream_source *source = &streams->sources[i];
 
-        source_close(source);
+        stream_source_close(source);
         source->to_open = false;
         source->blocked = false;
         buf_destroy(&source->rest);
@@ -862,7 +602,8 @@ void streams_stop(struct streams *streams)
     if (streams->poll.data != NULL) {
         uv_close((uv_handle_t *)&streams->poll, handle_closed);
     }
-    if (streams->tailing) {
-        tail_stop(&streams->tail);
+    if (streams->reader.tailing) {
+        streams->open_parts++;
+        tail_stop(&streams->reader.tail);
     }
 }

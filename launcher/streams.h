@@ -10,12 +10,8 @@
 #ifndef FLAUNCH_LAUNCHER_STREAMS_H
 #define FLAUNCH_LAUNCHER_STREAMS_H
 
-#include "launcher/last_lines.h"
-#include "launcher/lines.h"
-#include "launcher/log_filter.h"
-#include "launcher/output.h"
 #include "launcher/stream_plan.h"
-#include "launcher/tail.h"
+#include "launcher/stream_source.h"
 
 #include <uv.h>
 
@@ -23,36 +19,6 @@
 #define STREAMS_DRAIN_MS 1000
 /* An unfinished line appears on a terminal after this time. */
 #define STREAMS_PARTIAL_MS 100
-
-/* One of our own outputs. */
-struct stream_sink {
-    struct output out;
-    struct line_sink line;
-    const char *name; /* "stdout" */
-    bool terminal;
-    bool open;
-    bool said; /* its first error was told */
-};
-
-/* One stream of one worker. */
-struct stream_source {
-    struct streams *streams;
-    enum guard_stream_kind kind;
-    int fd;              /* a read end, or a file we tail; -1: at its end */
-    bool to_open;        /* its read end comes with SPAWNED */
-    bool blocked;        /* it waits for room */
-    bool ended;          /* its worker has: an unfinished line goes out */
-    struct buf rest;     /* of a pipe: read and not passed on */
-    uint64_t offset;     /* of a file: passed on up to here */
-    size_t unfinished;   /* bytes of an unfinished line */
-    uint64_t partial_ms; /* since when it waits; 0: not */
-    struct tail_file tail;
-    struct line_source line;
-    const char *header;
-    struct last_lines last;
-    struct stream_sink *sink;  /* NULL: shown nowhere */
-    struct log_filter *filter; /* lines that go to a file as well; or NULL */
-};
 
 struct streams_events {
     /* streams_drain is through. */
@@ -66,13 +32,11 @@ struct streams_events {
 
 struct streams {
     uv_loop_t *loop;
-    uv_poll_t poll;   /* on epoll_fd, which watches all read ends */
+    uv_poll_t poll;   /* on the reader's epoll_fd */
     uv_async_t async; /* news from the outputs' threads */
     uv_timer_t partial_timer;
     uv_timer_t drain_timer;
-    struct tail tail;
-    bool tailing; /* tail was started */
-    int epoll_fd;
+    struct stream_reader reader;
     int open_parts;
     bool stopping;
     struct stream_sink sinks[2];
@@ -86,7 +50,6 @@ struct streams {
     const struct stream_plan *plan;
     const struct streams_events *events;
     void *arg;
-    uint8_t *scratch;
 };
 
 /*
