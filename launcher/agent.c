@@ -12,6 +12,7 @@
 #include "launcher/failure.h"
 #include "launcher/guard_link.h"
 #include "launcher/guard_reap.h"
+#include "launcher/limits.h"
 #include "launcher/signal_names.h"
 #include "launcher/signals.h"
 #include "launcher/stacks.h"
@@ -29,24 +30,20 @@
 #define BASELINE_MS 20
 /* A stop that takes longer is told of. */
 #define SLOW_STOP_MS 1000
-/* When it is first said that ranks still run after one has ended well. */
-#define SPREAD_FIRST_MS 30000
 
 struct agent {
     const struct agent_setup *setup;
     uv_loop_t loop;
     struct signals signals;
     struct guard_link link;
-    uv_timer_t slow_timer;     /* a stop takes long */
-    uv_timer_t next_timer;     /* the next attempt begins */
-    uv_timer_t limit_timer;    /* --timeout */
-    uv_timer_t spread_timer;   /* the first rank has ended well */
+    uv_timer_t slow_timer; /* a stop takes long */
+    uv_timer_t next_timer; /* the next attempt begins */
+    struct limits limits;
     uv_timer_t patience_timer; /* a reader of ours does not read */
     uv_timer_t baseline_timer; /* look what the kernel has counted so far */
     uint64_t written;          /* when that was last looked at */
     size_t unwritten;          /* bytes, at the end */
     struct streams streams;
-    uint64_t spread_said_ms; /* the next word on it, after that end */
     struct coordinator coordinator;
     struct job_env job; /* of this attempt */
     struct attempt attempt;
@@ -66,8 +63,7 @@ struct agent {
 static void agent_finish(struct agent *agent)
 {
     const struct guard_msg drained = { .type = GUARD_DRAINED };
-    uv_timer_t *timers[] = { &agent->slow_timer,     &agent->next_timer,
-                             &agent->limit_timer,    &agent->spread_timer,
+    uv_timer_t *timers[] = { &agent->slow_timer, &agent->next_timer,
                              &agent->patience_timer, &agent->baseline_timer };
     size_t i;
 
@@ -75,6 +71,7 @@ static void agent_finish(struct agent *agent)
     signals_stop(&agent->signals);
     streams_stop(&agent->streams);
     stacks_stop(&agent->stacks);
+    limits_stop(&agent->limits);
     guard_link_stop(&agent->link);
     /* The guard leaves by this while we put the rest away. */
     (void)shutdown(agent->setup->guard.fd, SHUT_RDWR);
@@ -176,7 +173,7 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
         break;
     case AGENT_DRAINING:
         (void)uv_timer_stop(&agent->slow_timer);
-        (void)uv_timer_stop(&agent->spread_timer);
+        limits_attempt_over(&agent->limits);
         output_wait(agent);
         streams_drain(&agent->streams);
         break;
@@ -271,18 +268,11 @@ static void stacks_done(void *arg)
 /* --stacks: true where the stop waits for them. */
 static bool stacks_begin(struct agent *agent, const char *why)
 {
-    const struct worker_group *group = &agent->attempt.group;
-    pid_t *pids = calloc(group->n, sizeof(*pids));
-    size_t n = 0;
-    uint32_t i;
-    int rc = pids != NULL ? 0 : -ENOMEM;
+    pid_t *pids = NULL;
+    uint32_t n = 0;
+    int rc = worker_group_running_pids(&agent->attempt.group, &pids, &n);
 
     agent->stacks_wanted = false;
-    for (i = 0; i < group->n && rc == 0; i++) {
-        if (group->workers[i].state == WORKER_RUNNING) {
-            pids[n++] = (pid_t)group->workers[i].pid;
-        }
-    }
     if (rc == 0 && n > 0) {
         (void)snprintf(agent->reason, sizeof(agent->reason), "%s", why);
         rc = stacks_start(&agent->stacks, &agent->loop, pids, n, say_stacks,
@@ -309,53 +299,9 @@ static void stop_for_time(struct agent *agent, const char *why)
     agent_event(agent, AGENT_EV_STOP, SIGTERM);
 }
 
-static void time_is_up(uv_timer_t *timer)
+static void limit_is_over(const char *why, void *arg)
 {
-    struct agent *agent = timer->data;
-    char why[64];
-
-    (void)snprintf(why, sizeof(why), "--timeout=%g is over",
-                   (double)agent->setup->config->timeout_ms / 1000);
-    stop_for_time(agent, why);
-}
-
-/*
- * Some ranks have ended well and others go on: right for many jobs, and for
- * others a sign that they wait for ever. Say so, ever more seldom.
- */
-static void spread_goes_on(uv_timer_t *timer)
-{
-    struct agent *agent = timer->data;
-    const struct config *config = agent->setup->config;
-    char running[128];
-    char why[256];
-
-    worker_group_list_running(&agent->attempt.group, running, sizeof(running));
-    if (config->spread_ms > 0) {
-        (void)snprintf(why, sizeof(why),
-                       "--max-spread=%g is over and rank %s still runs",
-                       (double)config->spread_ms / 1000, running);
-        stop_for_time(agent, why);
-        return;
-    }
-    log_line(LOG_INFO, "the first rank ended %g s ago; still running: rank %s",
-             (double)agent->spread_said_ms / 1000, running);
-    (void)uv_timer_start(timer, spread_goes_on, agent->spread_said_ms, 0);
-    agent->spread_said_ms *= 2;
-}
-
-/* The first rank of an attempt has ended well: watch how long others take. */
-static void spread_begins(struct agent *agent)
-{
-    uint64_t spread_ms = agent->setup->config->spread_ms;
-
-    if (agent->state != AGENT_RUNNING || agent->attempt.group.n_running == 0 ||
-        uv_is_active((uv_handle_t *)&agent->spread_timer)) {
-        return;
-    }
-    agent->spread_said_ms = SPREAD_FIRST_MS;
-    (void)uv_timer_start(&agent->spread_timer, spread_goes_on,
-                         spread_ms > 0 ? spread_ms : SPREAD_FIRST_MS, 0);
+    stop_for_time(arg, why);
 }
 
 /*
@@ -446,8 +392,9 @@ static void on_message(const struct guard_msg *msg, const int *fds, void *arg)
         }
         if (worker_group_take(&agent->attempt.group, msg)) {
             agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
-        } else if (msg->type == GUARD_EXITED) {
-            spread_begins(agent);
+        } else if (msg->type == GUARD_EXITED &&
+                   agent->state == AGENT_RUNNING) {
+            limits_rank_done(&agent->limits);
         }
         if (msg->type == GUARD_EXITED) {
             streams_worker_ended(&agent->streams, msg->worker);
@@ -629,13 +576,11 @@ static int agent_open(struct agent *agent)
     /* Timers cannot fail. */
     (void)uv_timer_init(&agent->loop, &agent->slow_timer);
     (void)uv_timer_init(&agent->loop, &agent->next_timer);
-    (void)uv_timer_init(&agent->loop, &agent->limit_timer);
     agent->slow_timer.data = agent;
     agent->next_timer.data = agent;
-    (void)uv_timer_init(&agent->loop, &agent->spread_timer);
+    limits_start(&agent->limits, &agent->loop, agent->setup->config,
+                 &agent->attempt.group, limit_is_over, agent);
     (void)uv_timer_init(&agent->loop, &agent->patience_timer);
-    agent->limit_timer.data = agent;
-    agent->spread_timer.data = agent;
     agent->patience_timer.data = agent;
     (void)uv_timer_init(&agent->loop, &agent->baseline_timer);
     agent->baseline_timer.data = agent;
@@ -659,10 +604,6 @@ static int agent_open(struct agent *agent)
     if (rc < 0) {
         agent_finish(agent);
         return rc;
-    }
-    if (agent->setup->config->timeout_ms > 0) {
-        (void)uv_timer_start(&agent->limit_timer, time_is_up,
-                             agent->setup->config->timeout_ms, 0);
     }
     return 0;
 }

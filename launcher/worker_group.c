@@ -120,3 +120,23 @@ void worker_group_list_running(const struct worker_group *group, char *text_out,
                                 len > 0 ? ", " : "", i);
     }
 }
+
+int worker_group_running_pids(const struct worker_group *group,
+                              pid_t **pids_out, uint32_t *n_out)
+{
+    pid_t *pids = calloc((size_t)group->n + 1, sizeof(*pids));
+    uint32_t n = 0;
+    uint32_t i;
+
+    if (pids == NULL) {
+        return -ENOMEM;
+    }
+    for (i = 0; i < group->n; i++) {
+        if (group->workers[i].state == WORKER_RUNNING) {
+            pids[n++] = (pid_t)group->workers[i].pid;
+        }
+    }
+    *pids_out = pids;
+    *n_out = n;
+    return 0;
+}

@@ -8,6 +8,7 @@
 #include "launcher/guard_proto.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum worker_state {
     WORKER_WAITING, /* not started */
@@ -59,6 +60,10 @@ void worker_group_stopped(struct worker_group *group);
 /* Which ranks run: "1", "0, 2, 3", cut with "..." where size is short. */
 void worker_group_list_running(const struct worker_group *group, char *text_out,
                                size_t size);
+
+/* The pids of those that run, to be freed. 0 or -ENOMEM. */
+int worker_group_running_pids(const struct worker_group *group,
+                              pid_t **pids_out, uint32_t *n_out);
 
 void worker_group_destroy(struct worker_group *group);
 
