@@ -152,13 +152,12 @@ static int put_error(const struct report *report, struct buf *out)
     return rc;
 }
 
-static int put_last_lines(const struct report *report, bool ran,
-                          struct buf *out)
+static int put_last_lines(const struct report *report, struct buf *out)
 {
     bool both = report->last_kind == REPORT_BOTH;
     int rc;
 
-    if (report->last_kind == REPORT_ABOVE && ran) {
+    if (report->last_kind == REPORT_ABOVE) {
         return put_line(out, "its last lines stand above");
     }
     if (report->last == NULL || report->last->len == 0) {
@@ -238,6 +237,20 @@ static int put_files(const struct report *report, struct buf *out)
     return rc;
 }
 
+/* Everything about the worker that failed first, and about the others. */
+static int put_failure(const struct report *report, const struct worker *first,
+                       struct buf *out)
+{
+    int rc = put_where(report, first, out);
+
+    rc = rc == 0 ? put_signal(report, first, out) : rc;
+    rc = rc == 0 ? put_error(report, out) : rc;
+    rc = rc == 0 ? put_last_lines(report, out) : rc;
+    rc = rc == 0 ? put_files(report, out) : rc;
+    rc = rc == 0 ? put_also_failed(report, out) : rc;
+    return rc == 0 ? put_others(report, out) : rc;
+}
+
 int report_print(const struct report *report, struct buf *out)
 {
     const struct worker_group *group = report->outcome->group;
@@ -247,15 +260,8 @@ int report_print(const struct report *report, struct buf *out)
     if (group->first_failure != WORKER_NONE) {
         first = &group->workers[group->first_failure];
         /* One that never ran has said all in its first line. */
-        rc = first->state == WORKER_EXITED ? put_where(report, first, out) : 0;
-        rc = rc == 0 ? put_signal(report, first, out) : rc;
-        rc = rc == 0 ? put_error(report, out) : rc;
-        rc = rc == 0
-                 ? put_last_lines(report, first->state == WORKER_EXITED, out)
-                 : rc;
-        rc = rc == 0 ? put_files(report, out) : rc;
-        rc = rc == 0 ? put_also_failed(report, out) : rc;
-        rc = rc == 0 ? put_others(report, out) : rc;
+        rc =
+            first->state == WORKER_EXITED ? put_failure(report, first, out) : 0;
     }
     return rc == 0 ? buf_append(out, report->losses, strlen(report->losses))
                    : rc;

@@ -143,3 +143,11 @@ def test_a_time_limit_stops_the_job_with_124():
     r = flaunch('--timeout=0.3', '--max-restarts=9', '--restart-backoff=20',
                 'false')
     assert r.code == 124, r
+
+
+def test_a_job_that_is_done_does_not_wait_for_its_limit():
+    begin = time.monotonic()
+    r = flaunch('--timeout=300', '--max-spread=300', '--nproc-per-node=2', 'true',
+                env={'OMP_NUM_THREADS': '1'})
+    assert r.code == 0 and r.err == '', r
+    assert time.monotonic() - begin < 100
