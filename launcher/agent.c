@@ -392,8 +392,7 @@ static void on_message(const struct guard_msg *msg, const int *fds, void *arg)
         }
         if (worker_group_take(&agent->attempt.group, msg)) {
             agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
-        } else if (msg->type == GUARD_EXITED &&
-                   agent->state == AGENT_RUNNING) {
+        } else if (msg->type == GUARD_EXITED && agent->state == AGENT_RUNNING) {
             limits_rank_done(&agent->limits);
         }
         if (msg->type == GUARD_EXITED) {

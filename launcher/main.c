@@ -62,6 +62,7 @@ static void say_before_start(const struct config *config)
 {
     const struct job_env *job = &config->job;
 
+    log_line(LOG_DEBUG, "program: %s", config->command.path);
     if (job->omp_num_threads > 0) {
         log_line(LOG_INFO,
                  "OMP_NUM_THREADS=%u for each of %u workers, to share the "

@@ -2,6 +2,7 @@
  * What is read of a machine: CPUs, GPUs, processes, ELF files, ports.
  */
 #include "common/net.h"
+#include "launcher/cgroup.h"
 #include "launcher/cpu_count.h"
 #include "launcher/elf_needs.h"
 #include "launcher/gpu_count.h"
@@ -101,6 +102,25 @@ static void no_quota_is_none(void **state)
     put_file(*state, "/proc/self/mountinfo", "garbage - cgroup2\n\n - \n");
     assert_true(near(cpu_quota(*state), 0));
     assert_true(cpu_count() >= 1);
+}
+
+static void processes_killed_for_lack_of_memory_are_counted(void **state)
+{
+    const char *root = *state;
+
+    assert_int_equal(cgroup_oom_kills(root), -1);
+    put_file(root, "/proc/self/mountinfo",
+             "30 23 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    put_file(root, "/proc/self/cgroup", "0::/docker/x/job\n");
+    put_file(root, "/sys/fs/cgroup/job/memory.events",
+             "low 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 1\n");
+    assert_int_equal(cgroup_oom_kills(root), 3);
+    put_file(root, "/proc/self/mountinfo",
+             "31 23 0:27 / /cg/mem rw - cgroup cgroup rw,memory\n");
+    put_file(root, "/proc/self/cgroup", "5:memory:/m\n0::/\n");
+    put_file(root, "/cg/mem/m/memory.oom_control",
+             "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
+    assert_int_equal(cgroup_oom_kills(root), 7);
 }
 
 static void gpus_are_counted_as_cuda_would(void **state)
@@ -280,6 +300,7 @@ int main(void)
         TEST(the_smallest_quota_of_version_2_counts),
         TEST(a_quota_of_version_1_counts),
         TEST(no_quota_is_none),
+        TEST(processes_killed_for_lack_of_memory_are_counted),
         TEST(gpus_are_counted_as_cuda_would),
         cmocka_unit_test(a_line_of_proc_is_read_whatever_the_name),
         cmocka_unit_test(descendants_are_marked_and_skipped_ones_are_not),
