@@ -1,5 +1,7 @@
 #include "common/error_file.h"
 
+#include "common/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -75,22 +77,6 @@ int error_file_put_text(struct buf *out, const char *text)
     return rc == 0 ? buf_append_u8(out, '"') : rc;
 }
 
-static int write_all(int fd, const uint8_t *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-        if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 int error_file_replace(const char *path, const void *data, size_t len,
                        struct err *err)
 {
@@ -106,7 +92,7 @@ int error_file_replace(const char *path, const void *data, size_t len,
         rc = err_sys(err, -errno, "cannot write error file '%s'", path);
         goto out;
     }
-    rc = write_all(fd, data, len);
+    rc = io_write_all(fd, data, len);
     if (close(fd) < 0 && rc == 0) {
         rc = -errno;
     }

@@ -1,8 +1,9 @@
 #include "common/net.h"
 
+#include "common/io.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -51,14 +52,10 @@ static int socket_listen(int fd, union address address)
 
 unsigned net_first_user_port(void)
 {
-    char text[16] = "";
-    int fd = open("/proc/sys/net/ipv4/ip_unprivileged_port_start",
-                  O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    char text[16];
+    int n = io_read_text("/proc/sys/net/ipv4/ip_unprivileged_port_start", text,
+                         sizeof(text));
 
-    if (fd >= 0) {
-        (void)close(fd);
-    }
     return n > 0 ? (unsigned)strtoul(text, NULL, 10) : IPPORT_RESERVED;
 }
 

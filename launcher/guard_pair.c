@@ -1,5 +1,7 @@
 #include "launcher/guard_pair.h"
 
+#include "common/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -146,23 +148,6 @@ static int plan_file(void)
     return fd < 0 ? -errno : fd;
 }
 
-static int write_all(int fd, const uint8_t *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            return -errno;
-        }
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int guard_pair_send_plan(int fd, const struct guard_plan *plan)
 {
     struct guard_msg msg = { .type = GUARD_SPAWN, .count = plan->n_workers };
@@ -180,7 +165,7 @@ int guard_pair_send_plan(int fd, const struct guard_plan *plan)
         rc = file;
         goto out;
     }
-    rc = write_all(file, body.data, body.len);
+    rc = io_write_all(file, body.data, body.len);
     if (rc < 0) {
         goto out;
     }

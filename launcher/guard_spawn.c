@@ -1,5 +1,7 @@
 #include "launcher/guard_spawn.h"
 
+#include "common/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,14 +18,11 @@
 /* Our own score; INT_MIN where it cannot be read. */
 static int oom_score_read(void)
 {
-    char text[16] = "";
-    int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    char text[16];
 
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return n > 0 ? (int)strtol(text, NULL, 10) : INT_MIN;
+    return io_read_text("/proc/self/oom_score_adj", text, sizeof(text)) > 0
+               ? (int)strtol(text, NULL, 10)
+               : INT_MIN;
 }
 
 /* Best effort: without it the kernel may choose us instead of a worker. */

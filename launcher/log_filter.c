@@ -1,5 +1,7 @@
 #include "launcher/log_filter.h"
 
+#include "common/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -71,28 +73,12 @@ bool log_filter_matches(const struct log_filter *filter, const uint8_t *line,
     return false;
 }
 
-static void write_all(struct log_filter *filter, const struct buf *text)
-{
-    size_t done = 0;
-
-    while (done < text->len) {
-        ssize_t n = write(filter->fd, text->data + done, text->len - done);
-
-        if (n >= 0) {
-            done += (size_t)n;
-        } else if (errno != EINTR) {
-            filter->error = filter->error != 0 ? filter->error : errno;
-            filter->lost += text->len - done;
-            return;
-        }
-    }
-}
-
 void log_filter_write(struct log_filter *filter, const char *header,
                       size_t header_len, const uint8_t *data, size_t len)
 {
     struct buf text = { 0 };
     size_t at = 0;
+    int rc;
 
     while (at < len) {
         const uint8_t *nl = memchr(data + at, '\n', len - at);
@@ -105,7 +91,11 @@ void log_filter_write(struct log_filter *filter, const char *header,
         }
         at = end;
     }
-    write_all(filter, &text);
+    rc = io_write_all(filter->fd, text.data, text.len);
+    if (rc < 0) {
+        filter->error = filter->error != 0 ? filter->error : -rc;
+        filter->lost += text.len;
+    }
     buf_destroy(&text);
 }
 

@@ -1,5 +1,7 @@
 #include "launcher/pidns.h"
 
+#include "common/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,14 +24,12 @@ struct setup_result {
 static int write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int rc = 0;
+    int rc;
 
     if (fd < 0) {
         return -errno;
     }
-    if (write(fd, text, strlen(text)) < 0) {
-        rc = -errno;
-    }
+    rc = io_write_all(fd, text, strlen(text));
     (void)close(fd);
     return rc;
 }
