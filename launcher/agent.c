@@ -42,6 +42,7 @@ struct agent {
     uv_timer_t patience_timer; /* a reader of ours does not read */
     uv_timer_t baseline_timer; /* look what the kernel has counted so far */
     uint64_t written;          /* when that was last looked at */
+    bool gave_up;              /* on a reader that does not read */
     size_t unwritten;          /* bytes, at the end */
     struct streams streams;
     struct coordinator coordinator;
@@ -117,6 +118,8 @@ static void slow_stop(uv_timer_t *timer)
  * for no longer than this, and after a second signal not at all.
  */
 #define PATIENCE_MS 1000
+/* Enough for a reader that does read. */
+#define PATIENCE_LAST_MS 50
 
 static void next_attempt_begin(struct agent *agent);
 static void attempt_over(struct agent *agent);
@@ -140,14 +143,16 @@ static void patience_ends(uv_timer_t *timer)
 /* Output is being waited for: how long? */
 static void output_wait(struct agent *agent)
 {
+    bool last = agent->n_stop_signals > 1 || agent->gave_up;
+    uint64_t patience_ms = last ? PATIENCE_LAST_MS : PATIENCE_MS;
     size_t queued;
 
     if (agent->n_stop_signals == 0 && !agent->timed_out) {
         return; /* as any program does */
     }
     streams_progress(&agent->streams, &agent->written, &queued);
-    (void)uv_timer_start(&agent->patience_timer, patience_ends, PATIENCE_MS,
-                         PATIENCE_MS);
+    (void)uv_timer_start(&agent->patience_timer, patience_ends, patience_ms,
+                         patience_ms);
 }
 
 /* Move on, and do what entering the new state means. */
@@ -200,6 +205,7 @@ static void give_up_output(struct agent *agent)
 {
     uint64_t written;
 
+    agent->gave_up = true;
     if (agent->state == AGENT_DRAINING) {
         streams_give_up(&agent->streams);
     }
@@ -228,19 +234,19 @@ static void stop_signal_came(struct agent *agent, int signo)
     char buffer[32];
     const char *name = signal_name(signo, buffer, sizeof(buffer));
 
-    if (++agent->n_stop_signals == 1) {
+    agent->n_stop_signals++;
+    if (agent->state == AGENT_DRAINING || agent->state == AGENT_FLUSHING) {
+        output_wait(agent); /* only a reader of ours is waited for */
+        return;
+    }
+    if (agent->n_stop_signals == 1) {
         if (agent->state == AGENT_RUNNING || agent->state == AGENT_BETWEEN) {
             agent->stop_signal = signo;
-        }
-        if (agent->state == AGENT_DRAINING || agent->state == AGENT_FLUSHING) {
-            output_wait(agent);
-            return;
         }
         say_stopping(agent, name);
         agent_event(agent, AGENT_EV_STOP, signo);
         return;
     }
-    give_up_output(agent);
     if (agent->state == AGENT_STOPPING) {
         log_line(LOG_INFO, "%s again: killing %u worker%s", name,
                  agent->attempt.group.n_running,

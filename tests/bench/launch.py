@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Start N of /bin/true and wait for their end: flaunch, a bare posix_spawn loop,
-hydra, mpirun and
-torchrun, in turns; medians and ratios, with and without two CPU hogs."""
+hydra, mpirun and torchrun, in turns; medians and ratios, with and without two
+CPU hogs."""
 import argparse
 import os
 import statistics
