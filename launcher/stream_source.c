@@ -72,6 +72,9 @@ static size_t source_pass(struct stream_source *source, const uint8_t *data,
         taken = (ptrdiff_t)len;
         source->blocked = false;
     }
+    if (taken > 0) {
+        source->partial_ms = 0; /* what is left is another line */
+    }
     if (!source->blocked) {
         note_partial(source, len - (size_t)taken);
     }

@@ -260,6 +260,17 @@ def test_an_unfinished_line_appears_on_a_terminal():
     assert code == 0 and 'hello joe' in seen, seen
 
 
+def test_a_flood_on_a_terminal_keeps_its_lines():
+    """An unfinished line that is about to go on is no prompt."""
+    code, seen = pty_run(['--nproc-per-node=2', 'seq', '100000', '300000'])
+    assert code == 0
+    count = {}
+    for line in seen.splitlines():
+        count[line] = count.get(line, 0) + 1
+    assert len(count) == 200001 and set(count.values()) == {2}, [
+        item for item in count.items() if item[1] != 2][:5]
+
+
 def test_terminal_modes_come_back():
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
