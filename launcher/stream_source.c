@@ -11,6 +11,7 @@
 
 /* Reads of one source before the others have their turn. */
 #define READS_AT_ONCE 4
+#define READS_AT_END 1024
 
 bool stream_source_at_end(const struct stream_source *source)
 {
@@ -118,32 +119,6 @@ static void keep_rest(struct stream_source *source, const uint8_t *data,
     }
 }
 
-/* Read once, behind the rest, and pass on; false when nothing came. */
-static bool pipe_read_once(struct stream_source *source)
-{
-    uint8_t *data = source->reader->scratch;
-    size_t len = source->rest.len;
-    size_t taken;
-    ssize_t n;
-
-    if (len > 0) {
-        memcpy(data, source->rest.data, len);
-    }
-    n = read(source->fd, data + len, LINES_MAX);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return false;
-    }
-    if (n <= 0) {
-        stream_source_close(source); /* a pseudo-terminal says EIO at its end */
-        n = 0;
-    }
-    last_lines_add(&source->last, data + len, (size_t)n);
-    len += (size_t)n;
-    taken = source_pass(source, data, len, source->ended || source->fd < 0);
-    keep_rest(source, data + taken, len - taken);
-    return source->fd >= 0;
-}
-
 /* Pass on what waits; true when it is through. */
 static bool pipe_pass_rest(struct stream_source *source, bool final)
 {
@@ -159,8 +134,39 @@ static bool pipe_pass_rest(struct stream_source *source, bool final)
     return !source->blocked;
 }
 
-/* A source that is blocked is not watched: what it has would wake us for
- * ever. */
+/* Read once, behind the rest, and pass on; false when nothing came. */
+static bool pipe_read_once(struct stream_source *source)
+{
+    uint8_t *data = source->reader->scratch;
+    size_t len = source->rest.len;
+    size_t taken;
+    ssize_t n;
+
+    if (len > 0) {
+        memcpy(data, source->rest.data, len);
+    }
+    n = read(source->fd, data + len, LINES_MAX);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        if (source->ended) {
+            (void)pipe_pass_rest(source, true); /* nobody will finish it */
+        }
+        return false;
+    }
+    if (n <= 0) {
+        stream_source_close(source); /* a pseudo-terminal says EIO at its end */
+        n = 0;
+    }
+    last_lines_add(&source->last, data + len, (size_t)n);
+    len += (size_t)n;
+    taken = source_pass(source, data, len, source->fd < 0);
+    keep_rest(source, data + taken, len - taken);
+    return source->fd >= 0;
+}
+
+/*
+ * Read up to n_reads times. A source that is blocked is not watched: what it
+ * has would wake us for ever.
+ */
 static void pipe_read(struct stream_source *source, int n_reads)
 {
     bool more = true;
@@ -173,15 +179,22 @@ static void pipe_read(struct stream_source *source, int n_reads)
     }
 }
 
+/* How much to read at once: of one that has ended all there is, which is not
+ * much, so that its unfinished line is known. */
+static int reads_of(const struct stream_source *source)
+{
+    return source->ended ? READS_AT_END : READS_AT_ONCE;
+}
+
 /* There may be room again. */
 static void pipe_go_on(struct stream_source *source)
 {
-    if (!source->blocked ||
-        !pipe_pass_rest(source, source->ended || source->fd < 0)) {
+    if (!source->blocked || !pipe_pass_rest(source, source->fd < 0)) {
         return;
     }
     if (source->fd >= 0) {
         source_watch(source, true);
+        pipe_read(source, reads_of(source));
     }
 }
 
@@ -209,7 +222,9 @@ static enum tail_look tail_look(void *owner)
             note_partial(source, 0);
             return TAIL_QUIET;
         }
-        taken = source_pass(source, data, (size_t)n, source->ended);
+        /* Only what the file ends with is unfinished. */
+        taken = source_pass(source, data, (size_t)n,
+                            source->ended && (size_t)n < LINES_MAX);
         source->offset += taken;
         tail_filter(source, data, taken);
         if (source->blocked) {
@@ -283,7 +298,7 @@ void stream_source_finish(struct stream_source *source)
 
 void stream_source_read(struct stream_source *source)
 {
-    pipe_read(source, READS_AT_ONCE);
+    pipe_read(source, reads_of(source));
 }
 
 void stream_source_attach(struct stream_source *source, int fd)
@@ -307,9 +322,6 @@ void stream_source_end(struct stream_source *source, bool for_good)
         return;
     }
     if (source->fd >= 0 && !source->blocked) {
-        pipe_read(source, for_good ? INT32_MAX : READS_AT_ONCE);
-    }
-    if (!source->blocked) {
-        (void)pipe_pass_rest(source, true);
+        pipe_read(source, reads_of(source));
     }
 }

@@ -271,6 +271,18 @@ def test_a_flood_on_a_terminal_keeps_its_lines():
         item for item in count.items() if item[1] != 2][:5]
 
 
+def test_a_flood_into_a_tee_keeps_its_lines():
+    with TempDir() as d:
+        r = flaunch('-t1', '--log-dir', d, '--nproc-per-node=4', 'seq', '100000',
+                    '200000', env={'OMP_NUM_THREADS': '1'})
+        assert r.code == 0 and r.err == '', r.err
+        for rank in range(4):
+            head = '[default%d]:' % rank
+            got = [l[len(head):] for l in lines(r.out) if l.startswith(head)]
+            assert got == [str(i) for i in range(100000, 200001)], got[:3]
+        assert len(lines(r.out)) == 4 * 100001
+
+
 def test_terminal_modes_come_back():
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
