@@ -230,7 +230,7 @@ static enum tail_look tail_look(void *owner)
         if (source->blocked) {
             return TAIL_FULL;
         }
-        if (taken < (size_t)n) {
+        if (taken < (size_t)n && (size_t)n < LINES_MAX) {
             return TAIL_QUIET; /* an unfinished line; it is read again */
         }
     }
