@@ -53,7 +53,8 @@ static char *copy_text(const json_t *value)
     return text != NULL ? strdup(text) : NULL;
 }
 
-/* Both forms: message is an object with a message in it, or a text. */
+/* Take over json. Both forms: message is an object with a message in it, or a
+ * text. */
 static bool record_take(struct error_record *record, json_t *json)
 {
     json_t *message = json_object_get(json, "message");
@@ -86,10 +87,7 @@ int error_record_read(const char *path, struct error_record *record_out,
     if (json == NULL || !record_take(&record, json)) {
         rc =
             err_set(err, -EINVAL, "its error file %s is no error record", path);
-        error_record_destroy(&record);
-        if (record.json == NULL) {
-            json_decref(json);
-        }
+        error_record_destroy(&record); /* and what is read of it */
         return rc;
     }
     *record_out = record;

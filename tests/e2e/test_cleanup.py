@@ -173,6 +173,11 @@ def test_a_pid_namespace_ends_with_agent_and_guard():
             assert_nothing_left(token)
 
 
+def pids_of(token, wanted):
+    pids = [pid for pid, name in left_behind(token) if name == wanted]
+    return pids if len(pids) == 2 else None
+
+
 def test_a_pid_namespace_shows_its_own_pids_and_reports_ours():
     if not has_pidns():
         raise Skip('no user namespaces here')
@@ -182,8 +187,7 @@ def test_a_pid_namespace_shows_its_own_pids_and_reports_ours():
               env={'OMP_NUM_THREADS': '1'})
     seen = sorted(p.stdout.readline().split() for _ in range(2))
     assert all(int(pid) < 10 and int(uid) == os.getuid() for pid, uid in seen), seen
-    pids = [pid for pid, name in left_behind(token) if name == '(sleep)']
-    assert len(pids) == 2, left_behind(token)
+    pids = wait_until(lambda: pids_of(token, '(sleep)'), 'two sleeps')
     os.kill(pids[0], signal.SIGKILL)
     r = finish(p)
     assert r.code == 137 and '(pid %d) was killed by SIGKILL' % pids[0] in r.err, r
