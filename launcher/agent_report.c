@@ -115,6 +115,7 @@ void agent_report_say(const struct agent_report *from)
             report.error_trouble = trouble.text;
         }
         report.error = record.message;
+        report.callstack = record.callstack;
     }
     if (streams_describe_losses(from->streams, &losses) == 0 &&
         buf_append_u8(&losses, '\0') == 0) {

@@ -152,6 +152,21 @@ static int put_error(const struct report *report, struct buf *out)
     return rc;
 }
 
+/* Where it was, for want of its last lines. */
+static int put_callstack(const struct report *report, struct buf *out)
+{
+    struct last_lines last = { 0 };
+    int rc = put_line(out, "its call stack:");
+
+    last_lines_add(&last, (const uint8_t *)report->callstack,
+                   strlen(report->callstack));
+    if (rc == 0) {
+        rc = last_lines_print(&last, REPORT_LAST_LINES, "    ", out);
+    }
+    last_lines_destroy(&last);
+    return rc < 0 ? rc : 0;
+}
+
 static int put_last_lines(const struct report *report, struct buf *out)
 {
     bool both = report->last_kind == REPORT_BOTH;
@@ -161,7 +176,7 @@ static int put_last_lines(const struct report *report, struct buf *out)
         return put_line(out, "its last lines stand above");
     }
     if (report->last == NULL || report->last->len == 0) {
-        return 0;
+        return report->callstack != NULL ? put_callstack(report, out) : 0;
     }
     rc = put_line(out, "its last lines%s:", both ? "" : " on stderr");
     if (rc == 0) {

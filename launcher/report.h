@@ -31,6 +31,7 @@ struct report {
     enum report_last last_kind;
     const struct last_lines *last; /* NULL: unknown */
     const char *error;             /* what its error file says; NULL: nothing */
+    const char *callstack;         /* from its error file; NULL: none */
     const char
         *error_trouble;    /* why its error file could not be read, or NULL */
     const char *log;       /* path of its log, or NULL */

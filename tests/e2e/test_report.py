@@ -56,6 +56,9 @@ def test_what_the_worker_reported_is_shown():
     script = 'printf \'%s\' "$0" > $TORCHELASTIC_ERROR_FILE; exit 3'
     r = flaunch('sh', '-c', script, RECORD % 'bad shard')
     assert '  it reported: ValueError: bad shard\n' in r.err, r
+    assert '  its call stack:\n    Traceback\n' in r.err, r
+    r = flaunch('sh', '-c', 'echo words >&2; ' + script, RECORD % 'bad shard')
+    assert '    words\n' in r.err and 'call stack' not in r.err, r
     r = flaunch('sh', '-c', script, '{"message": "plain\\nsecond", "timestamp": 5}')
     assert '  it reported: plain\n    second\n' in r.err, r
     for bad in ('not json', '[]', '{"message": 5}', '{}', '"x"',
