@@ -281,7 +281,7 @@ SPAWNS ?= 1000000
 soak:
 	@tests/tools/deps build test
 	@$(MAKE) --no-print-directory tests-built
-	FLAUNCH_TEST_SPAWNS=$(SPAWNS) python3 tests/run.py --build $(BUILD) e2e/test_soak
+	FLAUNCH_TEST_SPAWNS=$(SPAWNS) FLAUNCH_TEST_SECONDS=36000 python3 tests/run.py --build $(BUILD) e2e/test_soak
 
 # Both commands of the README in a bare Debian 12 and 13 root; as root.
 .PHONY: check-fresh

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lines a second of a tee with prefix, 8 writers, lines of 100 bytes: flaunch,
-the writers alone into files, torchrun, in turns; medians. And bytes lost when
-the launcher is killed."""
+the writers alone into files, torchrun, in turns; medians, without the time of
+start and end. And bytes lost when the launcher is killed."""
 import argparse
 import os
 import shutil
@@ -68,9 +68,10 @@ def rates(title, lines, extra):
     took = {name: [] for name, _ in ways()}
     for _ in range(args.rounds):
         for name, run in ways():
-            n = lines // 10 if 'torchrun' in name else lines
-            seconds = fresh(lambda d: run(d, [writer, str(n)] + extra))
-            took[name].append(WRITERS * n / seconds)
+            # Less the time of starting and ending, which is another figure.
+            nothing = fresh(lambda d: run(d, [writer, '0']))
+            seconds = fresh(lambda d: run(d, [writer, str(lines)] + extra))
+            took[name].append(WRITERS * lines / (seconds - nothing))
     base = statistics.median(took['writers alone'])
     print('%s, %d writers, n = %d, medians:' % (title, WRITERS, args.rounds))
     for name, values in took.items():
