@@ -1,10 +1,12 @@
 #include "launcher/cgroup_leaf.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +17,9 @@
 #endif
 /* clone3(2), since Linux 5.7. */
 #define CLONE_INTO_GROUP 0x200000000ULL
+
+/* Groups within groups; more is nobody's launcher in a launcher. */
+#define DEPTH_MAX 8
 
 /* struct clone_args of linux/sched.h, which old headers lack. */
 struct clone_arguments {
@@ -89,6 +94,32 @@ void cgroup_leaf_kill(const struct cgroup_leaf *leaf)
     }
 }
 
+/* A group and those below it: a worker that was a flaunch may have left its
+ * own. Files in them are the kernel's and go with them. */
+static void remove_groups(const char *path, int depth)
+{
+    DIR *listing;
+    struct dirent *entry;
+
+    if (rmdir(path) == 0 || errno == ENOENT || depth == 0) {
+        return;
+    }
+    listing = opendir(path);
+    while (listing != NULL && (entry = readdir(listing)) != NULL) {
+        char *below;
+
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            asprintf(&below, "%s/%s", path, entry->d_name) >= 0) {
+            remove_groups(below, depth - 1);
+            free(below);
+        }
+    }
+    if (listing != NULL) {
+        (void)closedir(listing);
+    }
+    (void)rmdir(path);
+}
+
 void cgroup_leaf_remove(struct cgroup_leaf *leaf)
 {
     if (leaf->fd >= 0) {
@@ -96,7 +127,7 @@ void cgroup_leaf_remove(struct cgroup_leaf *leaf)
         leaf->fd = -1;
     }
     if (leaf->place.dir[0] != '\0') {
-        (void)rmdir(leaf->place.dir);
+        remove_groups(leaf->place.dir, DEPTH_MAX);
         leaf->place.dir[0] = '\0';
     }
 }
@@ -106,6 +137,6 @@ void cgroup_leaf_remove_of(pid_t pid)
     struct cgroup_place place;
 
     if (leaf_name(&place, pid)) {
-        (void)rmdir(place.dir);
+        remove_groups(place.dir, DEPTH_MAX);
     }
 }

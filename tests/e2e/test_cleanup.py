@@ -196,17 +196,48 @@ def test_a_pid_namespace_shows_its_own_pids_and_reports_ours():
     assert r.code == 2 and '--keep-processes' in r.err, r
 
 
-def test_a_control_group_is_used_and_removed():
-    """Where version 2 can be written; its members are found in it."""
-    r = flaunch('sh', '-c', 'cat /proc/self/cgroup')
-    group = [l for l in lines(r.out) if l.startswith('0::')]
-    if not group or '/flaunch.' not in group[0]:
-        if os.getuid() == 0 and os.path.exists('/sys/fs/cgroup/unified/cgroup.procs'):
-            raise AssertionError('root has none: %s' % r)
+def group_of_this_process():
+    """The directory of our group of version 2, if groups can be made in it."""
+    with open('/proc/self/cgroup') as f:
+        paths = [line[3:].rstrip('\n') for line in f if line.startswith('0::')]
+    for mount in ('/sys/fs/cgroup', '/sys/fs/cgroup/unified'):
+        place = mount + paths[0] if paths else ''
+        if os.path.exists(place.rstrip('/') + '/cgroup.procs'):
+            trial = '%s/test-%d' % (place.rstrip('/'), os.getpid())
+            try:
+                os.mkdir(trial)
+            except OSError:
+                break
+            os.rmdir(trial)
+            return place.rstrip('/')
+    if os.getuid() != 0:
         raise Skip('not as an ordinary user: no control group can be made')
-    name = group[0].rpartition('/')[2]
-    for parent in ('/sys/fs/cgroup', '/sys/fs/cgroup/unified'):
-        assert not os.path.exists(os.path.join(parent, name))
+    raise Skip('as root, but no control group can be made here')
+
+
+def group_of(pid):
+    with open('/proc/%d/cgroup' % pid) as f:
+        return [line[3:].rstrip('\n') for line in f if line.startswith('0::')][0]
+
+
+def test_a_control_group_is_used_and_removed():
+    place = group_of_this_process()
+    # A flaunch within makes one of its own.
+    for end in ('TERM', 'KILL', 'the guard'):
+        token = 'q%d' % time.monotonic_ns()
+        p = start([FLAUNCH, FLAUNCH, 'sleep', '100'], token=token)
+        worker = wait_until(lambda: [pid for pid, name in left_behind(token)
+                                     if name == '(sleep)'], 'the worker')[0]
+        groups = group_of(worker)[len(group_of(os.getpid()).rstrip('/')):]
+        assert groups.count('/flaunch.') == 3, groups
+        if end == 'the guard':
+            os.kill(guard_of(p.pid), signal.SIGKILL)
+        else:
+            p.send_signal(getattr(signal, 'SIG' + end))
+        finish(p)
+        assert_nothing_left(token)
+        outer = place + '/' + groups.split('/')[1]
+        wait_until(lambda: not os.path.exists(outer), 'the end of ' + outer, 10)
     # Chain forkers are ended at once by it.
     for i in range(5):
         token = 'c%d-%d' % (os.getpid(), i)
