@@ -456,6 +456,22 @@ int store_wait(struct store *store, struct store_waiter *waiter,
     return 0;
 }
 
+bool store_waiter_key(const struct store_waiter *waiter, size_t number,
+                      struct bytes *key_out)
+{
+    const struct store_link *link = waiter->links;
+
+    while (link != NULL && number-- > 0) {
+        link = link->waiter_next;
+    }
+    if (link == NULL) {
+        return false;
+    }
+    *key_out =
+        (struct bytes){ .data = link->entry->key, .len = link->entry->key_len };
+    return true;
+}
+
 void store_wait_cancel(struct store *store, struct store_waiter *waiter)
 {
     while (waiter->links != NULL) {

@@ -83,6 +83,11 @@ size_t store_n_keys(const struct store *store);
 int store_wait(struct store *store, struct store_waiter *waiter,
                struct bytes key);
 
+/* The keys a waiter still misses, by number from 0; false after the last. The
+ * bytes are the store's. */
+bool store_waiter_key(const struct store_waiter *waiter, size_t number,
+                      struct bytes *key_out);
+
 /* Forget the wait; done will not run. Allowed at any time. */
 void store_wait_cancel(struct store *store, struct store_waiter *waiter);
 

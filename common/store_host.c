@@ -12,6 +12,7 @@
 struct store_host {
     uv_loop_t loop;
     uv_async_t stop_async;
+    uv_async_t say_async;
     struct store_server server;
     pthread_t thread;
 };
@@ -22,12 +23,42 @@ static void server_closed(struct store_server *server, void *arg)
     (void)arg;
 }
 
+static void asyncs_close(struct store_host *host)
+{
+    uv_close((uv_handle_t *)&host->stop_async, NULL);
+    uv_close((uv_handle_t *)&host->say_async, NULL);
+}
+
 static void stop_asked(uv_async_t *async)
 {
     struct store_host *host = async->data;
 
     store_server_stop(&host->server);
-    uv_close((uv_handle_t *)&host->stop_async, NULL);
+    asyncs_close(host);
+}
+
+static void say_asked(uv_async_t *async)
+{
+    struct store_host *host = async->data;
+
+    store_server_say_waiting(&host->server);
+}
+
+static int asyncs_open(struct store_host *host)
+{
+    int rc = uv_async_init(&host->loop, &host->stop_async, stop_asked);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uv_async_init(&host->loop, &host->say_async, say_asked);
+    if (rc < 0) {
+        uv_close((uv_handle_t *)&host->stop_async, NULL);
+        return rc;
+    }
+    host->stop_async.data = host;
+    host->say_async.data = host;
+    return 0;
 }
 
 static void *host_run(void *arg)
@@ -69,22 +100,21 @@ static int host_prepare(struct store_host *host, int listen_fd, struct err *err)
     struct store *store;
     int rc;
 
-    rc = uv_async_init(&host->loop, &host->stop_async, stop_asked);
+    rc = asyncs_open(host);
     if (rc < 0) {
         (void)close(listen_fd);
         return err_sys(err, rc, "cannot start the store");
     }
-    host->stop_async.data = host;
     store = store_create(0);
     if (store == NULL) {
         (void)close(listen_fd);
-        uv_close((uv_handle_t *)&host->stop_async, NULL);
+        asyncs_close(host);
         return err_sys(err, -ENOMEM, "cannot start the store");
     }
     rc = store_server_start(&host->server, &host->loop, listen_fd, store,
                             server_closed, NULL, err);
     if (rc < 0) {
-        uv_close((uv_handle_t *)&host->stop_async, NULL);
+        asyncs_close(host);
         return rc;
     }
     rc = thread_create(host);
@@ -114,6 +144,13 @@ int store_host_start(int listen_fd, struct store_host **host_out,
     }
     *host_out = host;
     return 0;
+}
+
+void store_host_say_waiting(struct store_host *host)
+{
+    if (host != NULL) {
+        (void)uv_async_send(&host->say_async);
+    }
 }
 
 void store_host_stop(struct store_host *host)

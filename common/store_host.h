@@ -19,6 +19,10 @@ struct store_host;
 int store_host_start(int listen_fd, struct store_host **host_out,
                      struct err *err);
 
+/* Have it log, for FLAUNCH_DEBUG=detail, who waits for which keys; host may be
+ * NULL. */
+void store_host_say_waiting(struct store_host *host);
+
 /* Cut all connections, end the thread, free host; host may be NULL. */
 void store_host_stop(struct store_host *host);
 

@@ -3,8 +3,14 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* Keys of one client that are told, and bytes of each. */
+#define KEYS_SAID 8
+#define KEY_SHOWN ((size_t)200)
 
 static void server_closed_maybe(struct store_server *server)
 {
@@ -150,6 +156,45 @@ int store_server_start(struct store_server *server, uv_loop_t *loop,
         return err_sys(err, rc, "cannot serve the store");
     }
     return 0;
+}
+
+/* "127.0.0.1:41234", for a person. */
+static void peer_name(const struct store_conn *conn, char *text, size_t size)
+{
+    struct sockaddr_storage address;
+    int len = sizeof(address);
+    char host[64] = "?";
+    unsigned port = 0;
+
+    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) ==
+        0) {
+        (void)uv_ip_name((struct sockaddr *)&address, host, sizeof(host));
+        port = ntohs(((struct sockaddr_in *)(void *)&address)->sin_port);
+    }
+    (void)snprintf(text, size, "%s:%u", host, port);
+}
+
+void store_server_say_waiting(const struct store_server *server)
+{
+    const struct store_conn *conn;
+
+    for (conn = server->conns; conn != NULL; conn = conn->next) {
+        const struct store_waiter *waiter = &conn->session.waiter;
+        struct bytes key;
+        char peer[80];
+        size_t i;
+
+        for (i = 0; i < KEYS_SAID && store_waiter_key(waiter, i, &key); i++) {
+            peer_name(conn, peer, sizeof(peer));
+            log_line(LOG_DEBUG, "store: %s waits for key %.*s", peer,
+                     (int)(key.len < KEY_SHOWN ? key.len : KEY_SHOWN),
+                     (const char *)key.data);
+        }
+        if (i == KEYS_SAID && waiter->n_missing > i) {
+            log_line(LOG_DEBUG, "store: %s waits for %zu keys more", peer,
+                     waiter->n_missing - i);
+        }
+    }
 }
 
 void store_server_stop(struct store_server *server)

@@ -36,6 +36,9 @@ int store_server_start(struct store_server *server, uv_loop_t *loop,
                                          void *arg),
                        void *arg, struct err *err);
 
+/* Log, for FLAUNCH_DEBUG=detail, which client waits for which keys. */
+void store_server_say_waiting(const struct store_server *server);
+
 /* Begin to close all; may be called twice. on_closed runs once, later. */
 void store_server_stop(struct store_server *server);
 

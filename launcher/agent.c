@@ -168,6 +168,8 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
     agent->state = state;
     switch (state) {
     case AGENT_STOPPING:
+        /* Before they are gone: it may be why they got nowhere. */
+        store_host_say_waiting(agent->attempt.store);
         worker_group_stopped(&agent->attempt.group);
         send_stop(agent, signo, agent->setup->config->shutdown_ms);
         (void)uv_timer_start(&agent->slow_timer, slow_stop, SLOW_STOP_MS, 0);

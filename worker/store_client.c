@@ -4,6 +4,7 @@
 #include "common/resolve.h"
 #include "common/store_proto.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -269,35 +270,57 @@ void store_client_close(struct store_client *client)
     buf_destroy(&client->out);
 }
 
-/* Begin a request for key, whose wire name has a "/" in front. */
-static int request_begin(struct store_client *client, enum store_op op,
-                         const char *key, struct err *err)
+/* A key with the "/" that is in front of its wire name. */
+static int put_key(struct buf *out, const char *key, struct err *err)
 {
-    size_t len = strlen(key);
+    size_t len;
+    int rc;
+
+    assert(key != NULL);
+    len = strlen(key);
+    if (len + 1 > STORE_KEY_MAX) {
+        return err_set(err, -EMSGSIZE, "a key of %zu bytes is too long", len);
+    }
+    rc = buf_append_u64(out, len + 1);
+    if (rc == 0) {
+        rc = buf_append_u8(out, '/');
+    }
+    if (rc == 0) {
+        rc = buf_append(out, key, len);
+    }
+    return rc < 0 ? err_sys(err, rc, "store request") : 0;
+}
+
+/* Begin a request for keys; WAIT and CHECK say how many there are. */
+static int request_begin_all(struct store_client *client, enum store_op op,
+                             const char *const *keys, size_t n_keys,
+                             struct err *err)
+{
+    size_t i;
     int rc;
 
     if (client->fd < 0) {
         return err_set(err, -ENOTCONN, "store %s port %u: not connected",
                        client->host, client->port);
     }
-    if (len + 1 > STORE_KEY_MAX) {
-        return err_set(err, -EMSGSIZE, "a key of %zu bytes is too long", len);
-    }
     client->out.len = 0;
     rc = buf_append_u8(&client->out, store_opcode_d(op));
     if (rc == 0 && (op == STORE_OP_WAIT || op == STORE_OP_CHECK)) {
-        rc = buf_append_u64(&client->out, 1);
+        rc = buf_append_u64(&client->out, n_keys);
     }
-    if (rc == 0) {
-        rc = buf_append_u64(&client->out, len + 1);
+    if (rc < 0) {
+        return err_sys(err, rc, "store request");
     }
-    if (rc == 0) {
-        rc = buf_append_u8(&client->out, '/');
+    for (i = 0; i < n_keys && rc == 0; i++) {
+        rc = put_key(&client->out, keys[i], err);
     }
-    if (rc == 0) {
-        rc = buf_append(&client->out, key, len);
-    }
-    return rc < 0 ? err_sys(err, rc, "store request") : 0;
+    return rc;
+}
+
+static int request_begin(struct store_client *client, enum store_op op,
+                         const char *key, struct err *err)
+{
+    return request_begin_all(client, op, &key, 1, err);
 }
 
 static int request_send(struct store_client *client, const char *key,
@@ -349,36 +372,6 @@ static int wait_cancel(struct store_client *client, const char *key,
         rc = -EPROTO;
     }
     return rc < 0 ? lost(client, rc, "giving up waiting for", key, err) : 0;
-}
-
-int store_client_wait(struct store_client *client, const char *key,
-                      uint64_t deadline_ms, struct err *err)
-{
-    uint64_t started_ms = clock_ms();
-    uint8_t code;
-    int rc = request_begin(client, STORE_OP_WAIT, key, err);
-
-    if (rc == 0) {
-        rc = request_send(client, key, deadline_ms, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    rc = receive_all(client->fd, &code, 1, deadline_ms);
-    if (rc == -ETIMEDOUT) {
-        rc = wait_cancel(client, key, err);
-        if (rc < 0) {
-            return rc;
-        }
-        return err_set(err, -ETIMEDOUT,
-                       "store %s port %u: key %s did not come within %.1f s",
-                       client->host, client->port, key,
-                       (double)(clock_ms() - started_ms) / 1000);
-    }
-    if (rc == 0 && code != STORE_STOP_WAITING) {
-        rc = -EPROTO;
-    }
-    return rc < 0 ? lost(client, rc, "waiting for", key, err) : 0;
 }
 
 int store_client_get(struct store_client *client, const char *key,
@@ -463,4 +456,88 @@ int store_client_check(struct store_client *client, const char *key,
     }
     *exists_out = code == STORE_READY;
     return 0;
+}
+
+/* Append the keys of keys that do not exist, as far as text has room. */
+static void list_missing(struct store_client *client, const char *const *keys,
+                         size_t n_keys, char *text, size_t size)
+{
+    uint64_t deadline_ms = clock_deadline(CANCEL_MS);
+    size_t n_more = 0;
+    size_t len = 0;
+    size_t i;
+
+    text[0] = '\0';
+    for (i = 0; i < n_keys; i++) {
+        bool exists = false;
+
+        /* Where that cannot be asked, all count as missing. */
+        (void)store_client_check(client, keys[i], deadline_ms, &exists, NULL);
+        if (exists) {
+            continue;
+        }
+        if (len + strlen(keys[i]) + 32 > size) {
+            n_more++;
+            continue;
+        }
+        len += (size_t)snprintf(text + len, size - len, "%s%s",
+                                len > 0 ? ", " : "", keys[i]);
+    }
+    if (n_more > 0) {
+        (void)snprintf(text + len, size - len, "%s%zu more",
+                       len > 0 ? " and " : "", n_more);
+    }
+}
+
+/* The time is up: take the WAIT back, and say what it was for. */
+static int wait_timed_out(struct store_client *client, const char *const *keys,
+                          size_t n_keys, uint64_t started_ms, struct err *err)
+{
+    double seconds = (double)(clock_ms() - started_ms) / 1000;
+    char missing[512];
+    int rc = wait_cancel(client, keys[0], err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    list_missing(client, keys, n_keys, missing, sizeof(missing));
+    if (missing[0] == '\0') {
+        return 0; /* the last one came just now */
+    }
+    return err_set(
+        err, -ETIMEDOUT, "store %s port %u: waited %.1f s in vain for key%s %s",
+        client->host, client->port, seconds, n_keys == 1 ? "" : "s", missing);
+}
+
+int store_client_wait_all(struct store_client *client, const char *const *keys,
+                          size_t n_keys, uint64_t deadline_ms, struct err *err)
+{
+    uint64_t started_ms = clock_ms();
+    uint8_t code;
+    int rc;
+
+    if (n_keys == 0 || n_keys > STORE_CLIENT_KEYS_MAX) {
+        return err_set(err, -EINVAL, "a wait for %zu keys", n_keys);
+    }
+    rc = request_begin_all(client, STORE_OP_WAIT, keys, n_keys, err);
+    if (rc == 0) {
+        rc = request_send(client, keys[0], deadline_ms, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    rc = receive_all(client->fd, &code, 1, deadline_ms);
+    if (rc == -ETIMEDOUT) {
+        return wait_timed_out(client, keys, n_keys, started_ms, err);
+    }
+    if (rc == 0 && code != STORE_STOP_WAITING) {
+        rc = -EPROTO;
+    }
+    return rc < 0 ? lost(client, rc, "waiting for", keys[0], err) : 0;
+}
+
+int store_client_wait(struct store_client *client, const char *key,
+                      uint64_t deadline_ms, struct err *err)
+{
+    return store_client_wait_all(client, &key, 1, deadline_ms, err);
 }

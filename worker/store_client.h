@@ -45,6 +45,14 @@ int store_client_set(struct store_client *client, const char *key,
 int store_client_wait(struct store_client *client, const char *key,
                       uint64_t deadline_ms, struct err *err);
 
+/*
+ * Wait until all of n_keys keys exist, at most STORE_CLIENT_KEYS_MAX: as
+ * store_client_wait; the sentence of -ETIMEDOUT names those that are missing.
+ */
+#define STORE_CLIENT_KEYS_MAX 1024
+int store_client_wait_all(struct store_client *client, const char *const *keys,
+                          size_t n_keys, uint64_t deadline_ms, struct err *err);
+
 /* Wait for a key and get its value into value_out, which the caller owns. */
 int store_client_get(struct store_client *client, const char *key,
                      uint64_t deadline_ms, struct buf *value_out,

@@ -102,11 +102,35 @@ static void a_wait_that_times_out_leaves_the_connection_in_step(void **state)
         assert_int_equal(
             store_client_wait(&client, "never", clock_deadline(20), &err),
             -ETIMEDOUT);
-        assert_non_null(strstr(err.text, "key never did not come"));
+        assert_non_null(strstr(err.text, "in vain for key never"));
         assert_int_equal(
             store_client_add(&client, "n", 1, deadline_ms, &sum, NULL), 0);
         assert_int_equal(sum, i + 1);
     }
+    store_client_close(&client);
+}
+
+static void a_wait_for_many_names_only_what_is_missing(void **state)
+{
+    static const char *const keys[] = { "many/1", "many/2", "many/3" };
+    struct store_client client = connected(*state);
+    uint64_t deadline_ms = clock_deadline(LONG_MS);
+    struct err err;
+
+    assert_int_equal(
+        store_client_set(&client, "many/2", text("x"), deadline_ms, NULL), 0);
+    assert_int_equal(
+        store_client_wait_all(&client, keys, 3, clock_deadline(20), &err),
+        -ETIMEDOUT);
+    assert_non_null(strstr(err.text, "in vain for keys many/1, many/3"));
+    assert_int_equal(store_client_wait_all(&client, keys, 0, deadline_ms, &err),
+                     -EINVAL);
+    assert_int_equal(
+        store_client_set(&client, "many/1", text("x"), deadline_ms, NULL), 0);
+    assert_int_equal(
+        store_client_set(&client, "many/3", text("x"), deadline_ms, NULL), 0);
+    assert_int_equal(store_client_wait_all(&client, keys, 3, deadline_ms, &err),
+                     0);
     store_client_close(&client);
 }
 
@@ -348,6 +372,7 @@ int main(void)
         TEST(values_go_round),
         TEST(a_large_value_goes_round),
         TEST(a_wait_that_times_out_leaves_the_connection_in_step),
+        TEST(a_wait_for_many_names_only_what_is_missing),
         TEST(a_get_waits_for_its_key),
         TEST(a_closed_client_says_so),
         TEST(a_store_that_ends_is_an_error_at_once),
