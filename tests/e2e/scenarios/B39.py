@@ -18,10 +18,10 @@ def test_the_launcher_lists_who_waits_for_what():
     script = ('if [ $RANK = 0 ]; then exec "$0" 100000 +here never; fi; '
               'if [ $RANK = 1 ]; then exec "$0" 100000 "odd\nkey"; fi; '
               'exec sleep 100')
-    for end in (['--timeout=1'], []):
+    for end in (['--timeout=2'], []):
         args = [*end, '--nproc-per-node=3', 'sh', '-c',
                 script if end else script.replace('exec sleep 100',
-                                                  'sleep 1; exit 3'),
+                                                  'sleep 2; exit 3'),
                 prog('store_wait')]
         r = flaunch(*args, env={'FLAUNCH_DEBUG': 'detail',
                                 'OMP_NUM_THREADS': '1'})
