@@ -29,6 +29,7 @@ struct guard {
     int child_fd; /* a signalfd: SIGCHLD */
     const char *run_dir;
     bool has_run_dir;
+    bool had_job; /* at least one is done */
     bool agent_gone;
     bool send_later;         /* the kernel holds too many descriptors */
     struct guard_outbox out; /* messages the agent has not taken yet */
@@ -264,11 +265,20 @@ static bool job_is_done(struct guard *guard)
         return true;
     }
     plan_drop(guard);
+    guard->had_job = true;
     guard_tell(&empty, NULL, guard);
-    (void)guard_flush(guard);
-    /* No file is in it as a rule, and the agent is busy with our message. */
-    guard->has_run_dir = guard->has_run_dir && rmdir(guard->run_dir) < 0;
     return false;
+}
+
+/*
+ * Between jobs, while the agent is busy with our EMPTY. As a rule no file is in
+ * it; one that has files waits for their reader.
+ */
+static void run_dir_close(struct guard *guard)
+{
+    if (guard->has_run_dir && guard->plan == NULL && guard->had_job) {
+        guard->has_run_dir = rmdir(guard->run_dir) < 0;
+    }
 }
 
 /*
@@ -293,7 +303,12 @@ static void guard_loop(struct guard *guard)
         if (guard->agent_gone) {
             (void)guard_streams_copy(&guard->job.streams, false);
         }
+        /*
+         * A send that fails tells of the agent's death: then there is more to
+         * do, and no event to wait for.
+         */
         if (guard_flush(guard)) {
+            run_dir_close(guard);
             guard_wait(guard, timeout_ms);
         }
     }

@@ -542,6 +542,70 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
     free(inherited.children);
 }
 
+/* Read packets until one tells of an exit. */
+static void wait_for_exit(int fd)
+{
+    uint64_t deadline_ms = clock_deadline(60000);
+    struct guard_packet *packet = malloc(sizeof(*packet));
+    bool exited = false;
+
+    assert_non_null(packet);
+    while (!exited && clock_ms() < deadline_ms) {
+        struct reader reader;
+        struct guard_msg msg;
+
+        if (guard_pair_receive(fd, packet) != 1) {
+            clock_sleep_ms(1);
+            continue;
+        }
+        reader = (struct reader){ .data = packet->data, .len = packet->len };
+        while (guard_msg_decode(&reader, &msg) > 0) {
+            exited = exited || msg.type == GUARD_EXITED;
+            assert_int_not_equal(msg.type, GUARD_EMPTY);
+        }
+        guard_packet_close(packet);
+    }
+    assert_true(exited);
+    free(packet);
+}
+
+/* The agent dies between a job's exits and its EMPTY, which cannot be sent. */
+static void a_guard_whose_last_word_fails_ends(void **state)
+{
+    static char guard_name[] = "guard-under-test";
+    char *guard_argv[] = { guard_name, NULL };
+    static char name[] = "/bin/sh";
+    static char option[] = "-c";
+    /* What is ignored stays so in the sleep, which outlives the TERM. */
+    static char script[] = "trap \"\" TERM; sleep 0.5 & exit 0";
+    char *argv[] = { name, option, script, NULL };
+    struct guard_plan plan = plan_of(argv, 1);
+    uint64_t deadline_ms = clock_deadline(60000);
+    struct guard_process guard;
+    pid_t pid = 0;
+    int status;
+
+    (void)state;
+    inherited_take(&inherited);
+    assert_int_equal(
+        guard_start(&inherited, false, NULL, guard_argv, 1, &guard, NULL), 0);
+    assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
+    wait_for_exit(guard.fd);
+    assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
+    while (pid == 0 && clock_ms() < deadline_ms) {
+        clock_sleep_ms(5);
+        pid = waitpid(guard.pid, &status, WNOHANG);
+    }
+    if (pid == 0) {
+        (void)kill(guard.pid, SIGKILL);
+    }
+    assert_int_equal(pid, guard.pid);
+    assert_int_equal(status, 0); /* proven empty */
+    (void)close(guard.fd);
+    plan_free(&plan);
+    free(inherited.children);
+}
+
 static int become_subreaper(void **state)
 {
     (void)state;
@@ -565,6 +629,7 @@ int main(void)
         cmocka_unit_test(a_job_stopped_before_it_starts_is_done),
         cmocka_unit_test(children_to_skip_are_left_alone),
         cmocka_unit_test(a_guard_that_cannot_answer_ends_everything),
+        cmocka_unit_test(a_guard_whose_last_word_fails_ends),
     };
 
     return cmocka_run_group_tests(tests, become_subreaper, NULL);
