@@ -13,6 +13,7 @@
 #include "launcher/guard_link.h"
 #include "launcher/guard_reap.h"
 #include "launcher/limits.h"
+#include "launcher/patience.h"
 #include "launcher/signal_names.h"
 #include "launcher/signals.h"
 #include "launcher/stacks.h"
@@ -39,12 +40,11 @@ struct agent {
     uv_timer_t slow_timer; /* a stop takes long */
     uv_timer_t next_timer; /* the next attempt begins */
     struct limits limits;
-    uv_timer_t patience_timer; /* a reader of ours does not read */
     uv_timer_t baseline_timer; /* look what the kernel has counted so far */
-    uint64_t written;          /* when that was last looked at */
     bool gave_up;              /* on a reader that does not read */
     size_t unwritten;          /* bytes, at the end */
     struct streams streams;
+    struct patience patience;
     struct coordinator coordinator;
     struct job_env job; /* of this attempt */
     struct attempt attempt;
@@ -65,7 +65,7 @@ static void agent_finish(struct agent *agent)
 {
     const struct guard_msg drained = { .type = GUARD_DRAINED };
     uv_timer_t *timers[] = { &agent->slow_timer, &agent->next_timer,
-                             &agent->patience_timer, &agent->baseline_timer };
+                             &agent->baseline_timer };
     size_t i;
 
     (void)guard_link_send(&agent->link, &drained);
@@ -73,6 +73,7 @@ static void agent_finish(struct agent *agent)
     streams_stop(&agent->streams);
     stacks_stop(&agent->stacks);
     limits_stop(&agent->limits);
+    patience_close(&agent->patience);
     guard_link_stop(&agent->link);
     /* The guard leaves by this while we put the rest away. */
     (void)shutdown(agent->setup->guard.fd, SHUT_RDWR);
@@ -113,46 +114,18 @@ static void slow_stop(uv_timer_t *timer)
              agent->attempt.group.n_running == 1 ? " is" : "s are", seconds);
 }
 
-/*
- * After a stop signal or a time limit a reader that does not read is waited
- * for no longer than this, and after a second signal not at all.
- */
-#define PATIENCE_MS 1000
-/* Enough for a reader that does read. */
-#define PATIENCE_LAST_MS 50
-
 static void next_attempt_begin(struct agent *agent);
 static void attempt_over(struct agent *agent);
 static void say_result(struct agent *agent);
-static void give_up_output(struct agent *agent);
-
-static void patience_ends(uv_timer_t *timer)
-{
-    struct agent *agent = timer->data;
-    uint64_t written;
-    size_t queued;
-
-    streams_progress(&agent->streams, &written, &queued);
-    if (written == agent->written) {
-        give_up_output(agent);
-        return;
-    }
-    agent->written = written;
-}
 
 /* Output is being waited for: how long? */
 static void output_wait(struct agent *agent)
 {
     bool last = agent->n_stop_signals > 1 || agent->gave_up;
-    uint64_t patience_ms = last ? PATIENCE_LAST_MS : PATIENCE_MS;
-    size_t queued;
 
-    if (agent->n_stop_signals == 0 && !agent->timed_out) {
-        return; /* as any program does */
+    if (agent->n_stop_signals > 0 || agent->timed_out) {
+        patience_begin(&agent->patience, last ? PATIENCE_LAST_MS : PATIENCE_MS);
     }
-    streams_progress(&agent->streams, &agent->written, &queued);
-    (void)uv_timer_start(&agent->patience_timer, patience_ends, patience_ms,
-                         patience_ms);
 }
 
 /* Move on, and do what entering the new state means. */
@@ -170,12 +143,12 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
     case AGENT_STOPPING:
         /* Before they are gone: it may be why they got nowhere. */
         store_host_say_waiting(agent->attempt.store);
-        worker_group_stopped(&agent->attempt.group);
+        worker_group_stopped(&agent->attempt.group, clock_ns());
         send_stop(agent, signo, agent->setup->config->shutdown_ms);
         (void)uv_timer_start(&agent->slow_timer, slow_stop, SLOW_STOP_MS, 0);
         break;
     case AGENT_KILLING:
-        worker_group_stopped(&agent->attempt.group);
+        worker_group_stopped(&agent->attempt.group, clock_ns());
         send_stop(agent, SIGKILL, 0);
         break;
     case AGENT_DRAINING:
@@ -185,7 +158,7 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
         streams_drain(&agent->streams);
         break;
     case AGENT_BETWEEN:
-        (void)uv_timer_stop(&agent->patience_timer);
+        patience_end(&agent->patience);
         attempt_over(agent);
         break;
     case AGENT_RUNNING:
@@ -203,8 +176,9 @@ static void agent_event(struct agent *agent, enum agent_event event, int signo)
 }
 
 /* Nobody reads what we write: leave it. */
-static void give_up_output(struct agent *agent)
+static void give_up_output(void *arg)
 {
+    struct agent *agent = arg;
     uint64_t written;
 
     agent->gave_up = true;
@@ -493,6 +467,18 @@ static const struct streams_events streams_events = {
     .closed = nothing_more,
 };
 
+/* Follow the output of the attempt's workers: 0 or a negative errno, said. */
+static int attempt_follow(struct agent *agent)
+{
+    int rc = streams_attempt(&agent->streams, &agent->attempt.plan);
+
+    if (rc < 0) {
+        log_line(LOG_ERROR, "cannot follow the workers' output: %s",
+                 strerror(-rc));
+    }
+    return rc;
+}
+
 /* The workers go first: the guard forks them while we do the rest. */
 static void next_attempt_begin(struct agent *agent)
 {
@@ -500,13 +486,15 @@ static void next_attempt_begin(struct agent *agent)
         attempt_send_workers(&agent->attempt, agent->setup->config, &agent->job,
                              agent->setup->files, agent->setup->guard.fd);
 
-    if (rc == 0) {
-        rc = streams_attempt(&agent->streams, &agent->attempt.plan);
-    }
-    if (rc == 0) {
-        rc = attempt_serve(&agent->attempt, agent->setup->listen_fd);
-    }
     if (rc < 0) {
+        /* The guard has nothing to end, and will not say EMPTY. */
+        agent->own_failure = EXIT_FLAUNCH;
+        agent_event(agent, AGENT_EV_OWN_FAILURE, SIGKILL);
+        agent_event(agent, AGENT_EV_GUARD_EMPTY, 0);
+        return;
+    }
+    if (attempt_follow(agent) < 0 ||
+        attempt_serve(&agent->attempt, agent->setup->listen_fd) < 0) {
         agent->own_failure = EXIT_FLAUNCH;
         agent_event(agent, AGENT_EV_OWN_FAILURE, SIGKILL);
     }
@@ -536,7 +524,8 @@ static void next_attempt(uv_timer_t *timer)
     agent_event(agent, AGENT_EV_NEXT, 0);
 }
 
-/* An attempt has ended and nothing of it is left: another one, or the end. */
+/* An attempt has ended and nothing of it is left: another one, or the end.
+ */
 static void attempt_over(struct agent *agent)
 {
     struct outcome outcome = agent_outcome(agent);
@@ -556,7 +545,8 @@ static void attempt_over(struct agent *agent)
         return;
     }
     outcome_describe(&outcome, text, sizeof(text));
-    /* Its outcome is asked for again if there is no next attempt after all. */
+    /* Its outcome is asked for again if there is no next attempt after all.
+     */
     attempt_stop_store(&agent->attempt);
     log_line(LOG_WARN, "%s; restart %u of %u in %g s", text,
              agent->coordinator.restarts, agent->coordinator.max_restarts,
@@ -565,8 +555,9 @@ static void attempt_over(struct agent *agent)
 }
 
 /*
- * What has been counted before is no work of this job. Not at once: it takes
- * as long as a worker's start, and no worker runs out of memory so soon.
+ * What has been counted before is no work of this job. Not at once: it
+ * takes as long as a worker's start, and no worker runs out of memory so
+ * soon.
  */
 static void take_baseline(uv_timer_t *timer)
 {
@@ -587,8 +578,8 @@ static int agent_open(struct agent *agent)
     agent->next_timer.data = agent;
     limits_start(&agent->limits, &agent->loop, agent->setup->config,
                  &agent->attempt.group, limit_is_over, agent);
-    (void)uv_timer_init(&agent->loop, &agent->patience_timer);
-    agent->patience_timer.data = agent;
+    patience_init(&agent->patience, &agent->loop, &agent->streams,
+                  give_up_output, agent);
     (void)uv_timer_init(&agent->loop, &agent->baseline_timer);
     agent->baseline_timer.data = agent;
     (void)uv_timer_start(&agent->baseline_timer, take_baseline, BASELINE_MS, 0);

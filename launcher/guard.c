@@ -356,6 +356,15 @@ static int guard_open(struct guard *guard, const struct inherited *inherited)
     return guard_job_init(&guard->job, inherited, guard_tell, guard);
 }
 
+/* Remove what we have made in the file system. */
+static void guard_close(struct guard *guard)
+{
+    cgroup_leaf_remove(&guard->job.spawner.leaf);
+    if (guard->has_run_dir) {
+        run_dir_remove(guard->run_dir);
+    }
+}
+
 static int guard_main(int fd, const struct inherited *inherited, bool pidns,
                       const char *run_dir)
 {
@@ -366,16 +375,14 @@ static int guard_main(int fd, const struct inherited *inherited, bool pidns,
     guard.out.pids = pidns;
     guard.run_dir = run_dir;
     if (guard_open(&guard, inherited) < 0) {
+        guard_close(&guard);
         return EXIT_FLAUNCH;
     }
     guard_loop(&guard);
     if (guard.agent_gone) {
         copy_the_rest(&guard);
     }
-    cgroup_leaf_remove(&guard.job.spawner.leaf);
-    if (guard.has_run_dir) {
-        run_dir_remove(run_dir);
-    }
+    guard_close(&guard);
     return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
 }
 

@@ -204,7 +204,7 @@ static void tail_filter(struct stream_source *source, const uint8_t *data,
                         size_t len)
 {
     if (source->filter != NULL && len > 0) {
-        log_filter_write(source->filter, source->header,
+        log_filter_write(source->filter, source->line.header,
                          source->line.header_len, data, len);
     }
 }

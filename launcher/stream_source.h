@@ -53,7 +53,6 @@ struct stream_source {
     uint64_t partial_ms; /* since when it waits; 0: not */
     struct tail_file tail;
     struct line_source line;
-    const char *header;
     struct last_lines last;
     struct stream_sink *sink;  /* NULL: shown nowhere */
     struct log_filter *filter; /* lines that go to a file as well; or NULL */

@@ -237,8 +237,7 @@ int streams_start(struct streams *streams, uv_loop_t *loop,
     int rc;
 
     *streams =
-        (struct streams){ .loop = loop,
-                          .events = events,
+        (struct streams){ .events = events,
                           .arg = arg,
                           .filters = { { .fd = -1 }, { .fd = -1 } },
                           .reader = { .loop = loop,
@@ -299,7 +298,6 @@ static int source_init(struct streams *streams, uint32_t worker, int number)
         .fd = -1,
         .to_open =
             spec->kind == GUARD_STREAM_PIPE || spec->kind == GUARD_STREAM_PTY,
-        .header = header,
         .line = { .header = header,
                   .header_len = header != NULL ? strlen(header) : 0 },
         .sink = spec->shown ? streams->sink_of[number] : NULL,

@@ -31,7 +31,6 @@ struct streams_events {
 };
 
 struct streams {
-    uv_loop_t *loop;
     uv_poll_t poll;   /* on the reader's epoll_fd */
     uv_async_t async; /* news from the outputs' threads */
     uv_timer_t partial_timer;

@@ -43,6 +43,10 @@ static bool worker_exited(struct worker_group *group, struct worker *worker,
     worker->ended_ns = msg->at_ns;
     worker->peak_kib = msg->peak_kib;
     group->n_running--;
+    if (worker->stopped_by_us && msg->at_ns < group->stop_ns) {
+        worker->stopped_by_us = false; /* its end and our stop crossed */
+        group->n_stopped--;
+    }
     return worker_done(group, msg->worker, msg->status != 0);
 }
 
@@ -74,8 +78,8 @@ bool worker_group_take(struct worker_group *group, const struct guard_msg *msg)
         worker->pid = msg->pid;
         worker->started_ns = msg->at_ns;
         group->n_running++;
-        if (group->stopping) {
-            worker_group_stopped(group);
+        if (group->stop_ns != 0) {
+            worker_group_stopped(group, group->stop_ns);
         }
         return false;
     case GUARD_EXITED:
@@ -87,11 +91,13 @@ bool worker_group_take(struct worker_group *group, const struct guard_msg *msg)
     }
 }
 
-void worker_group_stopped(struct worker_group *group)
+void worker_group_stopped(struct worker_group *group, uint64_t now_ns)
 {
     uint32_t i;
 
-    group->stopping = true;
+    if (group->stop_ns == 0) {
+        group->stop_ns = now_ns;
+    }
     for (i = 0; i < group->n; i++) {
         if (group->workers[i].state == WORKER_RUNNING &&
             !group->workers[i].stopped_by_us) {

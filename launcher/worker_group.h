@@ -34,7 +34,7 @@ struct worker {
 struct worker_group {
     struct worker *workers;
     uint32_t n;
-    bool stopping; /* worker_group_stopped was called */
+    uint64_t stop_ns; /* when we began to stop it; 0: not */
     uint32_t n_running;
     uint32_t n_done;        /* exited or failed */
     uint32_t n_stopped;     /* were running when we stopped the group */
@@ -52,10 +52,11 @@ int worker_group_init(struct worker_group *group, uint32_t n);
 bool worker_group_take(struct worker_group *group, const struct guard_msg *msg);
 
 /*
- * The group is being stopped, or more so: whoever runs now is stopped by us,
- * and so is whoever the guard had started when it heard of the stop.
+ * The group is being stopped, or more so, at now_ns (monotonic): whoever runs
+ * is stopped by us, and so is whoever the guard had started when it heard of
+ * the stop. Who turns out to have ended before the first stop is not.
  */
-void worker_group_stopped(struct worker_group *group);
+void worker_group_stopped(struct worker_group *group, uint64_t now_ns);
 
 /* Which ranks run: "1", "0, 2, 3", cut with "..." where size is short. */
 void worker_group_list_running(const struct worker_group *group, char *text_out,

@@ -1,6 +1,7 @@
 """The report: what stands last on the screen, and in the error file."""
 import json
 import re
+import signal
 import subprocess
 import sys
 
@@ -126,16 +127,28 @@ def test_the_first_failure_is_the_first_that_was_reaped():
 
 
 def test_who_failed_by_itself_as_well_is_listed():
+    """All fail while flaunch is stopped, so before it can stop any."""
     script = ('import os, time\n'
-              'd = os.environ["D"]; open(d + os.environ["RANK"], "w")\n'
-              'while len(os.listdir(d)) < 7: time.sleep(0.001)\n'
-              'os._exit(4)\n')
+              'open(os.environ["D"] + os.environ["RANK"], "w")\n'
+              'while not os.path.exists(os.environ["D"] + "go"): time.sleep(.001)\n'
+              'os._exit(4 if os.environ["RANK"] != "6" else 0)\n')
     with TempDir() as d:
-        r = flaunch('--nproc-per-node=7', sys.executable, '-c', script,
-                    env=dict(ENV, D=d + '/'))
+        token = uuid.uuid4().hex
+        p = start(['--nproc-per-node=7', sys.executable, '-c', script],
+                  env=dict(ENV, D=d + '/'), token=token)
+        wait_until(lambda: len(os.listdir(d)) == 7, 'all workers')
+        p.send_signal(signal.SIGSTOP)
+        with open(d + '/go', 'w'):
+            pass
+        wait_until(lambda: len(left_behind(token)) == 2, 'their ends')
+        p.send_signal(signal.SIGCONT)
+        r = finish(p)
     also = [l for l in lines(r.err) if l.startswith('  also failed: ')]
-    stopped = [l for l in lines(r.err) if l.startswith('  stopped by')]
-    assert r.code == 4 and len(also) <= 4 and also + stopped, r
+    assert r.code == 4 and len(also) == 4, r
+    assert all(re.fullmatch(r'  also failed: rank [0-5] \(pid \d+\) exited with '
+                            r'code 4, \d+\.\d{3} s later', l) for l in also[:3]), also
+    assert also[3] == '  also failed: 2 more', also
+    assert '  already done: rank 6\n' in r.err and 'stopped' not in r.err, r
 
 
 def test_nothing_of_the_run_directory_stays():

@@ -505,6 +505,24 @@ static void children_to_skip_are_left_alone(void **state)
     reaper_destroy(&reaper);
 }
 
+/* The guard ends by itself, having proven that nothing is left. */
+static void guard_must_end(pid_t guard)
+{
+    uint64_t deadline_ms = clock_deadline(60000);
+    pid_t pid = 0;
+    int status = -1;
+
+    while (pid == 0 && clock_ms() < deadline_ms) {
+        clock_sleep_ms(5);
+        pid = waitpid(guard, &status, WNOHANG);
+    }
+    if (pid == 0) {
+        (void)kill(guard, SIGKILL);
+    }
+    assert_int_equal(pid, guard);
+    assert_int_equal(status, 0);
+}
+
 /*
  * The agent dies after the guard has read its SPAWN and before the guard has
  * answered: the answer's failure is what tells of the death.
@@ -517,10 +535,7 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
     static char seconds[] = "100";
     char *argv[] = { name, seconds, NULL };
     struct guard_plan plan = plan_of(argv, 4);
-    uint64_t deadline_ms = clock_deadline(60000);
     struct guard_process guard;
-    pid_t pid = 0;
-    int status;
 
     (void)state;
     inherited_take(&inherited);
@@ -528,15 +543,7 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
         guard_start(&inherited, false, NULL, guard_argv, 1, &guard, NULL), 0);
     assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
     assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
-    while (pid == 0 && clock_ms() < deadline_ms) {
-        clock_sleep_ms(5);
-        pid = waitpid(guard.pid, &status, WNOHANG);
-    }
-    if (pid == 0) {
-        (void)kill(guard.pid, SIGKILL);
-    }
-    assert_int_equal(pid, guard.pid);
-    assert_int_equal(status, 0); /* proven empty */
+    guard_must_end(guard.pid);
     (void)close(guard.fd);
     plan_free(&plan);
     free(inherited.children);
@@ -580,10 +587,7 @@ static void a_guard_whose_last_word_fails_ends(void **state)
     static char script[] = "trap \"\" TERM; sleep 0.5 & exit 0";
     char *argv[] = { name, option, script, NULL };
     struct guard_plan plan = plan_of(argv, 1);
-    uint64_t deadline_ms = clock_deadline(60000);
     struct guard_process guard;
-    pid_t pid = 0;
-    int status;
 
     (void)state;
     inherited_take(&inherited);
@@ -592,15 +596,7 @@ static void a_guard_whose_last_word_fails_ends(void **state)
     assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
     wait_for_exit(guard.fd);
     assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
-    while (pid == 0 && clock_ms() < deadline_ms) {
-        clock_sleep_ms(5);
-        pid = waitpid(guard.pid, &status, WNOHANG);
-    }
-    if (pid == 0) {
-        (void)kill(guard.pid, SIGKILL);
-    }
-    assert_int_equal(pid, guard.pid);
-    assert_int_equal(status, 0); /* proven empty */
+    guard_must_end(guard.pid);
     (void)close(guard.fd);
     plan_free(&plan);
     free(inherited.children);

@@ -2,7 +2,7 @@
  * The report on the screen, from made-up ends of a job.
  */
 #include "launcher/report.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/group.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,30 +13,16 @@
 /* Exit code 3, as wait(2) has it. */
 #define CODE_3 0x300
 
-static void group_make(struct worker_group *group, uint32_t n)
-{
-    uint32_t i;
-
-    assert_int_equal(worker_group_init(group, n), 0);
-    for (i = 0; i < n; i++) {
-        struct guard_msg msg = { .type = GUARD_SPAWNED,
-                                 .worker = i,
-                                 .pid = 100 + i,
-                                 .at_ns = 1000000000 };
-
-        (void)worker_group_take(group, &msg);
-    }
-}
-
+/* In the order of their numbers, before the stop. */
 static void end(struct worker_group *group, uint32_t worker, uint32_t status)
 {
-    struct guard_msg msg = { .type = GUARD_EXITED,
-                             .worker = worker,
-                             .status = status,
-                             .at_ns = 2000000000 + worker * 1000000ULL,
-                             .peak_kib = 2048 };
+    (void)group_end(group, worker, status,
+                    2 * GROUP_SECOND_NS + worker * 1000000ULL);
+}
 
-    (void)worker_group_take(group, &msg);
+static void end_stopped(struct worker_group *group, uint32_t worker)
+{
+    (void)group_end(group, worker, SIGTERM, GROUP_STOP_NS + worker);
 }
 
 static struct report report_of(const struct outcome *outcome)
@@ -65,11 +51,11 @@ static void a_failure_is_told_with_its_place(void **state)
     struct report report = report_of(&outcome);
 
     (void)state;
-    group_make(&group, 3);
+    group_start(&group, 3);
     end(&group, 2, 0);
     end(&group, 1, CODE_3);
-    worker_group_stopped(&group);
-    end(&group, 0, SIGTERM);
+    worker_group_stopped(&group, GROUP_STOP_NS);
+    end_stopped(&group, 0);
     report.attempt = 1;
     report.max_restarts = 2;
     report.error = "ValueError: x\nsecond";
@@ -93,7 +79,7 @@ static void out_of_memory_is_named_with_evidence_only(void **state)
     struct report report = report_of(&outcome);
 
     (void)state;
-    group_make(&group, 1);
+    group_start(&group, 1);
     end(&group, 0, SIGKILL);
     assert_non_null(strstr(print(&report), "SIGKILL was not sent by flaunch; "
                                            "often it is"));
@@ -101,7 +87,7 @@ static void out_of_memory_is_named_with_evidence_only(void **state)
     assert_non_null(strstr(print(&report), "was hit: the kernel killed 2 "
                                            "processes for it"));
     worker_group_destroy(&group);
-    group_make(&group, 1);
+    group_start(&group, 1);
     end(&group, 0, SIGSEGV);
     report.oom_kills = 0;
     assert_non_null(strstr(print(&report), "SIGSEGV was not sent by "
@@ -121,7 +107,7 @@ static void a_report_fits_a_screen(void **state)
     uint32_t i;
 
     (void)state;
-    group_make(&group, 1000);
+    group_start(&group, 1000);
     for (i = 0; i < 500; i++) {
         end(&group, i, i % 2 == 0 ? CODE_3 : SIGKILL);
         last_lines_add(&last, (const uint8_t *)"line\n", 5);
@@ -129,9 +115,9 @@ static void a_report_fits_a_screen(void **state)
     for (i = 500; i < 700; i += 2) {
         end(&group, i, 0);
     }
-    worker_group_stopped(&group);
+    worker_group_stopped(&group, GROUP_STOP_NS);
     for (i = 501; i < 1000; i++) {
-        end(&group, i, SIGTERM);
+        end_stopped(&group, i);
     }
     report.last = &last;
     report.error = "1\n2\n3\n4\n5\n6\n7\n";
@@ -158,11 +144,11 @@ static void what_never_ran_needs_no_report(void **state)
     struct report report = report_of(&outcome);
 
     (void)state;
-    group_make(&group, 2);
+    group_start(&group, 2);
     (void)worker_group_take(&group, &msg);
     assert_string_equal(print(&report), "");
     worker_group_destroy(&group);
-    group_make(&group, 1);
+    group_start(&group, 1);
     end(&group, 0, 0);
     report.losses = "  lost: x\n";
     assert_string_equal(print(&report), "  lost: x\n");
@@ -185,13 +171,13 @@ static void ranks_are_listed_as_ranges(void **state)
     char text[64];
 
     (void)state;
-    group_make(&group, 5);
+    group_start(&group, 5);
     assert_int_equal(report_ranks(&group, is_any, text, sizeof(text)), 5);
     assert_string_equal(text, "0-4");
     assert_int_equal(report_ranks(&group, is_even, text, sizeof(text)), 3);
     assert_string_equal(text, "0, 2, 4");
     worker_group_destroy(&group);
-    group_make(&group, 1000);
+    group_start(&group, 1000);
     assert_int_equal(report_ranks(&group, is_even, text, sizeof(text)), 500);
     assert_true(strlen(text) < sizeof(text));
     worker_group_destroy(&group);

@@ -9,7 +9,7 @@
 #include "launcher/ranks.h"
 #include "launcher/signal_names.h"
 #include "launcher/worker_env.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/group.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,30 +19,16 @@
 #define EXITED(code) ((code) << 8)
 #define SIGNALLED(signo) (signo)
 
-static void spawn_all(struct worker_group *group, uint32_t n)
-{
-    uint32_t i;
-
-    assert_int_equal(worker_group_init(group, n), 0);
-    for (i = 0; i < n; i++) {
-        struct guard_msg msg = { .type = GUARD_SPAWNED,
-                                 .worker = i,
-                                 .pid = 100 + i,
-                                 .at_ns = 1000000000 };
-
-        assert_false(worker_group_take(group, &msg));
-    }
-    assert_int_equal(group->n_running, n);
-}
-
 static bool end(struct worker_group *group, uint32_t worker, uint32_t status)
 {
-    struct guard_msg msg = { .type = GUARD_EXITED,
-                             .worker = worker,
-                             .status = status,
-                             .at_ns = 2200000000 };
+    return group_end(group, worker, status, 2200000000);
+}
 
-    return worker_group_take(group, &msg);
+/* One that is stopped ends after the stop. */
+static bool end_stopped(struct worker_group *group, uint32_t worker,
+                        uint32_t status)
+{
+    return group_end(group, worker, status, GROUP_STOP_NS + 1);
 }
 
 static void the_first_failure_counts(void **state)
@@ -52,14 +38,15 @@ static void the_first_failure_counts(void **state)
     char text[256];
 
     (void)state;
-    spawn_all(&group, 4);
+    group_start(&group, 4);
     assert_false(end(&group, 0, 0));
     assert_true(end(&group, 2, EXITED(7)));
-    worker_group_stopped(&group);
-    worker_group_stopped(&group); /* then killed: no more are stopped */
+    worker_group_stopped(&group, GROUP_STOP_NS);
+    worker_group_stopped(&group,
+                         GROUP_STOP_NS); /* then killed: no more are stopped */
     assert_int_equal(group.n_stopped, 2);
-    assert_false(end(&group, 1, SIGNALLED(SIGTERM)));
-    assert_false(end(&group, 3, EXITED(9)));
+    assert_false(end_stopped(&group, 1, SIGNALLED(SIGTERM)));
+    assert_false(end_stopped(&group, 3, EXITED(9)));
     outcome.group = &group;
     assert_int_equal(outcome_exit_code(&outcome), 7);
     outcome_describe(&outcome, text, sizeof(text));
@@ -75,7 +62,7 @@ static void all_well_is_0_and_says_nothing(void **state)
     char text[256];
 
     (void)state;
-    spawn_all(&group, 2);
+    group_start(&group, 2);
     assert_false(end(&group, 0, 0));
     assert_false(end(&group, 1, 0));
     outcome.group = &group;
@@ -111,7 +98,7 @@ static void a_failed_exec_has_its_codes(void **state)
         struct worker_group group;
         char text[256];
 
-        spawn_all(&group, 1);
+        group_start(&group, 1);
         assert_true(worker_group_take(&group, &msg));
         assert_false(end(&group, 0, EXITED(1)));
         assert_int_equal(group.n_done, 1);
@@ -143,10 +130,10 @@ static void a_stop_signal_decides_unless_a_worker_does(void **state)
         struct outcome outcome = { .stop_signal = SIGTERM };
         struct worker_group group;
 
-        spawn_all(&group, 2);
-        worker_group_stopped(&group);
-        (void)end(&group, 0, rows[i].first);
-        (void)end(&group, 1, rows[i].second);
+        group_start(&group, 2);
+        worker_group_stopped(&group, GROUP_STOP_NS);
+        (void)end_stopped(&group, 0, rows[i].first);
+        (void)end_stopped(&group, 1, rows[i].second);
         outcome.group = &group;
         assert_int_equal(outcome_exit_code(&outcome), rows[i].code);
         worker_group_destroy(&group);
@@ -159,9 +146,9 @@ static void flaunchs_own_failure_is_125(void **state)
     struct worker_group group;
 
     (void)state;
-    spawn_all(&group, 1);
-    worker_group_stopped(&group);
-    (void)end(&group, 0, SIGNALLED(SIGKILL));
+    group_start(&group, 1);
+    worker_group_stopped(&group, GROUP_STOP_NS);
+    (void)end_stopped(&group, 0, SIGNALLED(SIGKILL));
     outcome.group = &group;
     assert_int_equal(outcome_exit_code(&outcome), 125);
     worker_group_destroy(&group);
@@ -173,7 +160,7 @@ static void strange_messages_change_nothing(void **state)
     struct worker_group group;
 
     (void)state;
-    spawn_all(&group, 2);
+    group_start(&group, 2);
     assert_false(worker_group_take(&group, &msg));
     assert_false(end(&group, 1, 0));
     assert_false(end(&group, 1, EXITED(1))); /* twice */
@@ -228,12 +215,12 @@ static void running_ranks_are_listed(void **state)
     char text[64];
 
     (void)state;
-    spawn_all(&group, 100);
+    group_start(&group, 100);
     worker_group_list_running(&group, text, sizeof(text));
     assert_true(strlen(text) < sizeof(text));
     assert_non_null(strstr(text, " ..."));
     worker_group_destroy(&group);
-    spawn_all(&group, 3);
+    group_start(&group, 3);
     (void)end(&group, 1, 0);
     worker_group_list_running(&group, text, sizeof(text));
     assert_string_equal(text, "0, 2");
@@ -250,11 +237,31 @@ static void who_started_when_the_stop_came_is_stopped_by_us(void **state)
     (void)state;
     assert_int_equal(worker_group_init(&group, 2), 0);
     assert_false(worker_group_take(&group, &first));
-    worker_group_stopped(&group);
+    worker_group_stopped(&group, GROUP_STOP_NS);
     assert_false(worker_group_take(&group, &late));
-    assert_false(end(&group, 1, SIGTERM));
+    assert_false(end_stopped(&group, 1, SIGTERM));
     assert_int_equal(group.first_failure, WORKER_NONE);
     assert_int_equal(group.n_stopped, 2);
+    worker_group_destroy(&group);
+}
+
+/* Its end, told later, and our stop cross. */
+static void who_had_ended_when_the_stop_came_ended_by_itself(void **state)
+{
+    struct worker_group group;
+
+    (void)state;
+    group_start(&group, 4);
+    assert_true(end(&group, 2, EXITED(1)));
+    worker_group_stopped(&group, GROUP_STOP_NS);
+    assert_int_equal(group.n_stopped, 3);
+    assert_false(end(&group, 1, EXITED(4)));
+    assert_false(end(&group, 3, EXITED(0)));
+    assert_false(end_stopped(&group, 0, EXITED(1)));
+    assert_int_equal(group.n_stopped, 1);
+    assert_false(group.workers[1].stopped_by_us);
+    assert_true(group.workers[0].stopped_by_us);
+    assert_int_equal(group.first_failure, 2);
     worker_group_destroy(&group);
 }
 
@@ -391,6 +398,7 @@ int main(void)
         cmocka_unit_test(signals_have_names_and_numbers),
         cmocka_unit_test(running_ranks_are_listed),
         cmocka_unit_test(who_started_when_the_stop_came_is_stopped_by_us),
+        cmocka_unit_test(who_had_ended_when_the_stop_came_ended_by_itself),
         cmocka_unit_test(the_agent_moves_by_its_table),
         cmocka_unit_test(ranks_are_contiguous_per_node),
         cmocka_unit_test(numbers_of_workers_have_bounds),
