@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -119,7 +120,16 @@ def main():
     build = os.path.abspath(args.build)
     os.environ['FLAUNCH_TEST_BUILD'] = build
     tally = Tally(args.strict)
+    # What is killed together with its guard leaves a directory behind.
+    with tempfile.TemporaryDirectory(prefix='flaunch-run-') as run_dirs:
+        os.environ['XDG_RUNTIME_DIR'] = run_dirs
+        run_all(args, build, tally)
+    print('%d passed, %d failed, %d skipped'
+          % (tally.passed, tally.failed, tally.skipped))
+    return 1 if tally.failed or not tally.passed else 0
 
+
+def run_all(args, build, tally):
     for kind in ('unit', 'fault', 'fuzz'):
         for path in sorted(glob.glob('%s/tests/%s/*' % (build, kind))):
             base = os.path.basename(path)
@@ -136,10 +146,6 @@ def main():
         for path in sorted(glob.glob('tests/%s.py' % pattern)):
             name = os.path.relpath(path, 'tests')[:-3]
             run_module(tally, path, name, args.names)
-
-    print('%d passed, %d failed, %d skipped'
-          % (tally.passed, tally.failed, tally.skipped))
-    return 1 if tally.failed or not tally.passed else 0
 
 
 if __name__ == '__main__':

@@ -6,7 +6,10 @@ import os
 import signal
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
+import uuid
 
 from peers import PEERS
 
@@ -19,35 +22,25 @@ parser.add_argument('--kills', type=int, default=100)
 parser.add_argument('--peer-kills', type=int, default=3)
 args = parser.parse_args()
 
-flaunch = os.path.join(args.build, 'flaunch')
-hostile = os.path.join(args.build, 'tests/progs/hostile')
-number = 0
+os.environ['FLAUNCH_TEST_BUILD'] = os.path.abspath(args.build)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '../e2e'))
+from harness import FLAUNCH, guard_of, left_behind, popen, prog  # noqa: E402
+
+hostile = prog('hostile')
+# What is killed together with its guard leaves a directory behind.
+run_dirs = tempfile.TemporaryDirectory(prefix='flaunch-bench-')
+os.environ['XDG_RUNTIME_DIR'] = run_dirs.name
 
 
 def left(token):
-    mark = ('FLAUNCH_BENCH=%s' % token).encode()
-    pids = []
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open('/proc/%s/environ' % pid, 'rb') as f:
-                if mark not in f.read().split(b'\0'):
-                    continue
-            with open('/proc/%s/stat' % pid) as f:
-                if f.read().rpartition(')')[2].split()[0] not in 'ZX':
-                    pids.append(int(pid))
-        except OSError:
-            pass
-    return pids
+    return [pid for pid, _ in left_behind(token)]
 
 
 def start(argv, n_processes):
-    global number
-    number += 1
-    token = '%d-%d' % (os.getpid(), number)
-    p = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                         env=dict(os.environ, FLAUNCH_BENCH=token,
-                                  OMP_NUM_THREADS='1'))
+    token = uuid.uuid4().hex
+    p = popen(argv, env={'OMP_NUM_THREADS': '1'}, token=token,
+              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while len(left(token)) < n_processes:
         if time.monotonic() > deadline or p.poll() is not None:
@@ -56,28 +49,16 @@ def start(argv, n_processes):
     return p, token
 
 
-def guard_of(p):
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open('/proc/%s/stat' % pid) as f:
-                stat = f.read()
-        except OSError:
-            continue
-        if '(flguard)' in stat and int(stat.rpartition(')')[2].split()[1]) == p.pid:
-            return int(pid)
-    raise SystemExit('no guard')
-
-
 def kill_agent(p):
     p.kill()
 
 
 def kill_guard(p):
-    os.kill(guard_of(p), signal.SIGKILL)
+    os.kill(guard_of(p.pid), signal.SIGKILL)
 
 
 def kill_both(p):
-    guard = guard_of(p)
+    guard = guard_of(p.pid)
     p.kill()
     os.kill(guard, signal.SIGKILL)
 
@@ -118,7 +99,7 @@ def rank_death():
     """From a rank's death until all others are gone."""
     took = []
     for _ in range(args.kills):
-        p, token = start([flaunch, '--nproc-per-node=88', 'sleep', '100'], 90)
+        p, token = start([FLAUNCH, '--nproc-per-node=88', 'sleep', '100'], 90)
         victim = [pid for pid in left(token)
                   if open('/proc/%d/comm' % pid).read() == 'sleep\n'][0]
         begin = time.perf_counter()
@@ -134,9 +115,8 @@ def reaction(title, argv, n_processes):
     """From SIGINT until flaunch says that it stops."""
     took = []
     for _ in range(args.kills):
-        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                             env=dict(os.environ, OMP_NUM_THREADS='1'))
+        p = popen(argv, env={'OMP_NUM_THREADS': '1'},
+                  stdout=subprocess.DEVNULL)
         time.sleep(0.005 if n_processes > 100 else 0.2)
         begin = time.perf_counter()
         p.send_signal(signal.SIGINT)
@@ -150,7 +130,7 @@ def reaction(title, argv, n_processes):
         len(took)))
 
 
-mine = [flaunch, '--nproc-per-node=%d' % WORKERS, '--shutdown-timeout=0.2', hostile]
+mine = [FLAUNCH, '--nproc-per-node=%d' % WORKERS, '--shutdown-timeout=0.2', hostile]
 all_of_mine = WORKERS * EACH + 2
 print('%d hostile workers with %d processes each, what is left:' % (WORKERS, EACH))
 n = args.kills
@@ -172,5 +152,5 @@ for name, peer in PEERS:
         endings('%s, %s' % (name, signo.name[3:]), argv + [hostile],
                 WORKERS * EACH, send(signo), args.peer_kills)
 rank_death()
-reaction('while running', [flaunch, '--nproc-per-node=8', 'sleep', '100'], 8)
-reaction('while spawning', [flaunch, '--nproc-per-node=512', 'sleep', '100'], 512)
+reaction('while running', [FLAUNCH, '--nproc-per-node=8', 'sleep', '100'], 8)
+reaction('while spawning', [FLAUNCH, '--nproc-per-node=512', 'sleep', '100'], 512)

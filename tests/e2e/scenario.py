@@ -37,6 +37,15 @@ def wait_for_workers(token, name, n):
     return wait_until(found, '%d workers named %s' % (n, name))
 
 
+def flaunch_on_disk(d, mount_options, *args):
+    """flaunch where d is a file system of its own."""
+    mount = 'mount -t tmpfs -o %s none %s && exec "$@"' % (mount_options, d)
+    wrap = ['unshare', '-rm', 'sh', '-c', mount, 'sh']
+    if program(*wrap, 'true').code != 0:
+        raise Skip('no user namespace to mount in')
+    return program(*wrap, FLAUNCH, *args)
+
+
 def flaunch_plain(*args):
     """Only the exit code, without a look at what is left."""
     return subprocess.run([FLAUNCH, *args], env=clean_env(),

@@ -17,12 +17,8 @@ def test_a_full_screen_is_said_once_and_the_job_goes_on():
 
 def test_a_full_log_disk_fails_the_worker_and_is_named():
     with TempDir() as d:
-        mount = 'mount -t tmpfs -o size=64k none %s && exec "$@"' % d
-        wrap = ['unshare', '-rm', 'sh', '-c', mount, 'sh']
-        if program(*wrap, 'true').code != 0:
-            raise Skip('no user namespace to mount in')
-        r = program(*wrap, FLAUNCH, '-r1', '--log-dir', d, sys.executable, '-c',
-                    'print("x" * 1000000)')
+        r = flaunch_on_disk(d, 'size=64k', '-r1', '--log-dir', d,
+                            sys.executable, '-c', 'print("x" * 1000000)')
         assert r.code != 0, r
         assert 'No space left on device' in r.err, r
         assert re.search(r'the disk of .*/stdout\.log is full', r.err), r
