@@ -67,7 +67,9 @@ static void say_sentence(const struct agent_report *from, char *text,
     if (text[0] != '\0') {
         log_line(LOG_ERROR, "%s", text);
     } else {
-        (void)snprintf(text, size, "the job was stopped: %s", from->reason);
+        (void)snprintf(text, size, "the job was stopped: %s",
+                       from->reason[0] != '\0' ? from->reason
+                                               : "flaunch itself failed");
     }
 }
 

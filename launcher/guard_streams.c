@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,9 @@
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
+
+/* Reads of one source at once: who still floods must be killed meanwhile. */
+#define READS_AT_ONCE 16
 
 #ifndef TIOCGPTPEER
 #define TIOCGPTPEER _IO('T', 0x41)
@@ -181,12 +186,24 @@ static int sink_of(struct guard_streams *streams, int number)
     return streams->sinks[number];
 }
 
-/* As write(2), but a socket does not wait either. */
+/*
+ * As write(2), but never waiting: neither on a socket, nor where the sink could
+ * not be opened anew. What poll calls writable takes PIPE_BUF bytes at least.
+ */
 static ssize_t sink_write(int fd, const void *data, size_t len)
 {
+    struct pollfd ready = { .fd = fd, .events = POLLOUT };
     ssize_t n = send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-    return n < 0 && errno == ENOTSOCK ? write(fd, data, len) : n;
+    if (n >= 0 || errno != ENOTSOCK) {
+        return n;
+    }
+    if (poll(&ready, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return write(fd, data,
+                 fd <= STDERR_FILENO && len > PIPE_BUF ? PIPE_BUF : len);
 }
 
 /* How much of the rest is whole lines, or all that may go out now. */
@@ -263,8 +280,9 @@ static bool source_copy(struct guard_streams *streams,
                         struct guard_source *source, bool last)
 {
     bool waits = source_write(streams, source, false);
+    int left = READS_AT_ONCE;
 
-    while (!waits && source->fd >= 0 && source_read(source)) {
+    while (!waits && source->fd >= 0 && left-- > 0 && source_read(source)) {
         waits = source_write(streams, source, false);
     }
     if (!waits) {

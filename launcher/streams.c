@@ -151,15 +151,18 @@ static void news_came(uv_async_t *async)
     struct streams *streams = async->data;
     int i;
 
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 2 && !streams->stopping; i++) {
         if (streams->sinks[i].open) {
+            /* May end in streams_stop, where a reader is gone. */
             check_sink(streams, &streams->sinks[i]);
         }
     }
     if (streams->n_sources > 0) {
         go_on(streams);
     }
-    check_flushed(streams);
+    if (!streams->stopping) {
+        check_flushed(streams);
+    }
 }
 
 /* Runs on an output's thread. */

@@ -31,3 +31,16 @@ def test_workers_have_sigpipe_as_it_was():
     r = flaunch('--nproc-per-node=2', 'sh', '-c', 'grep SigIgn /proc/self/status')
     for line in lines(r.out):
         assert int(line.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0, r
+
+
+def test_a_reader_that_leaves_between_attempts_ends_the_job():
+    """Its restart is told to nobody."""
+    with TempDir() as d:
+        open(d + '/there', 'w').close()
+        p = start(['--max-restarts=3', '--restart-backoff=300', 'sh', '-c',
+                   'echo x; while test -e "$0"; do sleep 0.01; done; exit 3',
+                   d + '/there'], stderr=subprocess.STDOUT)
+        assert p.stdout.readline() == b'x\n'
+        p.stdout.close()
+        os.unlink(d + '/there')
+        assert p.wait(LONG) == 3
