@@ -38,7 +38,7 @@ GLOO := $(firstword $(wildcard /usr/include/gloo/allreduce.h \
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@)
 
-# Headers of CUDA and NCCL check our declarations where they are found:
+# Headers of CUDA, NCCL and PMIx check our declarations where they are found:
 # CUDA_HOME, NCCL_HOME, the system, what `make deps-nvidia` fetched.
 NVIDIA := build/nvidia
 CUDA_INC := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h \
@@ -50,8 +50,14 @@ NCCL_INC := $(firstword $(dir $(wildcard $(NCCL_HOME)/include/nccl.h \
 
 COMMON := $(wildcard common/*.c)
 LAUNCHER := $(wildcard launcher/*.c)
-WORKER := $(filter-out worker/cuda_check.c worker/nccl_check.c, \
-	$(wildcard worker/*.c))
+PMIX_INC := $(firstword $(dir $(wildcard /usr/include/pmix.h \
+	/usr/lib/*/pmix2/include/pmix.h)))
+
+WORKER := $(filter-out %_check.c,$(wildcard worker/*.c))
+ifneq ($(PMIX_INC),)
+WORKER += worker/pmix_check.c
+$(BUILD)/worker/pmix_check.o: CPPFLAGS += -isystem $(PMIX_INC)
+endif
 ifneq ($(CUDA_INC),)
 WORKER += worker/cuda_check.c
 $(BUILD)/worker/cuda_check.o: CPPFLAGS += -isystem $(CUDA_INC)

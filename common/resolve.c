@@ -1,22 +1,13 @@
 #include "common/resolve.h"
 
-#include "common/clock.h"
+#include "common/helper.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-/* Shared by caller and thread; whoever leaves last frees it. */
 struct lookup {
-    pthread_mutex_t mutex;
-    pthread_cond_t done_cond;
-    bool done;
-    bool abandoned;
     int rc; /* getaddrinfo's */
     struct addrinfo *list;
     char *host;
@@ -33,123 +24,60 @@ static int address_look_up(const char *host, const char *port, int flags,
     return getaddrinfo(host, port, &hints, list_out);
 }
 
-static void lookup_destroy(struct lookup *lookup)
-{
-    if (lookup->list != NULL) {
-        freeaddrinfo(lookup->list);
-    }
-    (void)pthread_mutex_destroy(&lookup->mutex);
-    (void)pthread_cond_destroy(&lookup->done_cond);
-    free(lookup->host);
-    free(lookup);
-}
-
-static void *lookup_run(void *arg)
+static void lookup_run(void *arg)
 {
     struct lookup *lookup = arg;
-    struct addrinfo *list = NULL;
-    bool abandoned;
-    int rc = address_look_up(lookup->host, lookup->port, 0, &list);
 
-    (void)pthread_mutex_lock(&lookup->mutex);
-    lookup->rc = rc;
-    lookup->list = rc == 0 ? list : NULL;
-    lookup->done = true;
-    abandoned = lookup->abandoned;
-    (void)pthread_cond_signal(&lookup->done_cond);
-    (void)pthread_mutex_unlock(&lookup->mutex);
-    if (abandoned) {
-        lookup_destroy(lookup);
+    lookup->rc = address_look_up(lookup->host, lookup->port, 0, &lookup->list);
+}
+
+static void lookup_destroy(void *arg)
+{
+    struct lookup *lookup = arg;
+
+    if (lookup->rc == 0 && lookup->list != NULL) {
+        freeaddrinfo(lookup->list);
     }
-    return NULL;
+    free(lookup->host);
+    free(lookup);
 }
 
 static struct lookup *lookup_create(const char *host, const char *port)
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
-    pthread_condattr_t attributes;
 
     if (lookup == NULL) {
         return NULL;
     }
-    (void)pthread_mutex_init(&lookup->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&lookup->done_cond, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
     (void)snprintf(lookup->port, sizeof(lookup->port), "%s", port);
     lookup->host = strdup(host);
     if (lookup->host == NULL) {
-        lookup_destroy(lookup);
+        free(lookup);
         return NULL;
     }
     return lookup;
 }
 
-/* A detached thread that no signal reaches. */
-static int lookup_start(struct lookup *lookup)
+static int lookup_finish(struct lookup *lookup, struct helper *helper,
+                         const char *host, uint64_t deadline_ms,
+                         struct addrinfo **list_out, struct err *err)
 {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
-    (void)pthread_attr_init(&attributes);
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&thread, &attributes, lookup_run, lookup);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    return -rc;
-}
-
-static void wait_until(struct lookup *lookup, uint64_t deadline_ms)
-{
-    struct timespec until = { .tv_sec = (time_t)(deadline_ms / 1000),
-                              .tv_nsec = (long)(deadline_ms % 1000) * 1000000 };
-
-    while (!lookup->done) {
-        if (deadline_ms == CLOCK_NEVER) {
-            (void)pthread_cond_wait(&lookup->done_cond, &lookup->mutex);
-        } else if (pthread_cond_timedwait(&lookup->done_cond, &lookup->mutex,
-                                          &until) == ETIMEDOUT) {
-            return;
-        }
-    }
-}
-
-static int lookup_finish(struct lookup *lookup, const char *host,
-                         uint64_t deadline_ms, struct addrinfo **list_out,
-                         struct err *err)
-{
-    bool done;
-    int rc = 0;
-
-    (void)pthread_mutex_lock(&lookup->mutex);
-    wait_until(lookup, deadline_ms);
-    done = lookup->done;
-    lookup->abandoned = !done;
-    (void)pthread_mutex_unlock(&lookup->mutex);
-    if (!done) {
-        /* The thread frees lookup when the look-up returns at last. */
+    if (helper_wait(helper, deadline_ms) < 0) {
         return err_set(err, -ETIMEDOUT, "looking up %s takes too long", host);
     }
     if (lookup->rc != 0) {
-        rc = err_set(err, -EHOSTUNREACH, "cannot look up %s: %s", host,
-                     gai_strerror(lookup->rc));
-    } else {
-        *list_out = lookup->list;
-        lookup->list = NULL;
+        return err_set(err, -EHOSTUNREACH, "cannot look up %s: %s", host,
+                       gai_strerror(lookup->rc));
     }
-    lookup_destroy(lookup);
-    return rc;
+    *list_out = lookup->list;
+    lookup->list = NULL;
+    return 0;
 }
 
 int resolve_host(const char *host, uint16_t port, uint64_t deadline_ms,
                  struct addrinfo **list_out, struct err *err)
 {
+    struct helper *helper;
     struct lookup *lookup;
     char text[8];
     int rc;
@@ -162,10 +90,12 @@ int resolve_host(const char *host, uint16_t port, uint64_t deadline_ms,
     if (lookup == NULL) {
         return err_sys(err, -ENOMEM, "cannot look up %s", host);
     }
-    rc = lookup_start(lookup);
+    rc = helper_start(lookup_run, lookup_destroy, lookup, &helper);
     if (rc < 0) {
         lookup_destroy(lookup);
         return err_sys(err, rc, "cannot look up %s", host);
     }
-    return lookup_finish(lookup, host, deadline_ms, list_out, err);
+    rc = lookup_finish(lookup, helper, host, deadline_ms, list_out, err);
+    helper_release(helper);
+    return rc;
 }

@@ -22,7 +22,7 @@
 #define SLOTS_MAX 1000000
 
 static const char answer_again[] = "again ";
-static const char answer_ok[] = "ok";
+static const char answer_ok[] = "ok "; /* and where rank 0 is reached */
 static const char answer_fail[] = "fail ";
 
 /* Rank 0's table. */
@@ -38,6 +38,7 @@ struct host {
     bool *slot_read;    /* from slot 1 on */
     uint64_t started_ms;
     char verdict[VERDICT_MAX];
+    char reached[64]; /* by ranks of other machines; "" where there are none */
     bool judged;
 };
 
@@ -100,8 +101,10 @@ static int answer_verdict(struct host *host,
         host->rank_told[record->rank] = true;
         host->n_ranks_told++;
     }
-    return answer(host, record, ok ? answer_ok : answer_fail, host->verdict,
-                  deadline_ms, error);
+    return ok ? answer(host, record, answer_ok, host->reached, deadline_ms,
+                       error)
+              : answer(host, record, answer_fail, host->verdict, deadline_ms,
+                       error);
 }
 
 /* A record with the right nonce: seat it, or see that the seat is taken. */
@@ -314,6 +317,22 @@ static int host_linger(struct host *host, uint64_t deadline_ms,
     return rc;
 }
 
+/* Where a rank of another machine reached the store, which is beside us. */
+static void find_reached(struct host *host)
+{
+    uint32_t rank;
+
+    for (rank = 1; rank < host->self->world_size; rank++) {
+        const struct checkin_record *seat = &host->seats[rank];
+
+        if (seat->token[0] != '\0' && !checkin_same_machine(seat, host->self)) {
+            (void)snprintf(host->reached, sizeof(host->reached), "%s",
+                           seat->reached);
+            return;
+        }
+    }
+}
+
 static int host_answer_all(struct host *host, uint64_t deadline_ms,
                            struct flaunch_error *error)
 {
@@ -321,6 +340,7 @@ static int host_answer_all(struct host *host, uint64_t deadline_ms,
     int rc = 0;
 
     host->judged = true;
+    find_reached(host);
     for (rank = 1; rank < host->self->world_size && rc == 0; rank++) {
         if (host->seats[rank].token[0] != '\0') {
             rc = answer_verdict(host, &host->seats[rank], deadline_ms, error);
@@ -375,6 +395,7 @@ static int run_rank_0(struct store_client *client, struct checkin_record *self,
     seats[0] = *self;
     rc = host_run(&host, deadline_ms, error);
     *n_told_out = host.n_told;
+    (void)snprintf(self->reached, sizeof(self->reached), "%s", host.reached);
 out:
     free(host.slot_read);
     free(rank_told);
@@ -470,7 +491,9 @@ static int run_other(struct store_client *client, struct checkin_record *self,
         if (rc < 0) {
             return rank_0_silent(rc, &err, started_ms, error);
         }
-        if (strcmp(text, answer_ok) == 0) {
+        if (starts_with(text, answer_ok)) {
+            (void)snprintf(self->reached, sizeof(self->reached), "%.63s",
+                           text + strlen(answer_ok));
             return 0;
         }
         if (starts_with(text, answer_fail)) {

@@ -21,9 +21,10 @@
  * n_told_out   on rank 0: how many others were given the verdict; set also
  *              when it is a bad one
  *
- * Returns 0 with the nonce in self->nonce: keys of this attempt belong below
- * it. Else a negative errno with the verdict's sentence, the same on every
- * rank.
+ * Returns 0 with the nonce in self->nonce, below which keys of this attempt
+ * belong, and in self->reached the address at which ranks of other machines
+ * reached rank 0's, "" where there are none. Else a negative errno with the
+ * verdict's sentence, the same on every rank.
  */
 int checkin(struct store_client *client, struct checkin_record *self,
             uint64_t deadline_ms, uint32_t *n_told_out,

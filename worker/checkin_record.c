@@ -18,8 +18,8 @@ struct text_field {
     }
 
 static const struct text_field texts[] = {
-    TEXT(token), TEXT(nonce),   TEXT(host),  TEXT(machine),
-    TEXT(gpu),   TEXT(backend), TEXT(error),
+    TEXT(token), TEXT(nonce),   TEXT(host),    TEXT(machine),
+    TEXT(gpu),   TEXT(backend), TEXT(reached), TEXT(error),
 };
 
 #define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
@@ -96,8 +96,8 @@ static bool is_here(const struct checkin_record *seat)
     return seat->token[0] != '\0';
 }
 
-static bool same_machine(const struct checkin_record *a,
-                         const struct checkin_record *b)
+bool checkin_same_machine(const struct checkin_record *a,
+                          const struct checkin_record *b)
 {
     return strcmp(a->host, b->host) == 0 && strcmp(a->machine, b->machine) == 0;
 }
@@ -126,11 +126,11 @@ static bool judge_pair(const struct checkin_record *a,
         add(text, "rank %u on %s has NCCL version %u and rank %u on %s has %u",
             a->rank, a->host, a->nccl_version, b->rank, b->host,
             b->nccl_version);
-    } else if (same_machine(a, b) && a->gpu[0] != '\0' &&
+    } else if (checkin_same_machine(a, b) && a->gpu[0] != '\0' &&
                strcmp(a->gpu, b->gpu) == 0) {
         add(text, "ranks %u and %u on %s both use the GPU %s", a->rank, b->rank,
             a->host, a->gpu);
-    } else if (same_machine(a, b) && a->local_rank_assumed &&
+    } else if (checkin_same_machine(a, b) && a->local_rank_assumed &&
                b->local_rank_assumed) {
         add(text,
             "ranks %u and %u are both on %s and LOCAL_RANK is not set: set "

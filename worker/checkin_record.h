@@ -27,7 +27,8 @@ struct checkin_record {
     char machine[64];      /* the machine's boot id: the same, the same host */
     char gpu[64];          /* PCI address, "" on the CPU */
     char backend[16];
-    char error[512]; /* what kept this rank from going on; "" nothing */
+    char reached[64]; /* the address at which it reached the store */
+    char error[512];  /* what kept this rank from going on; "" nothing */
 };
 
 /* Append the record: 0 or -ENOMEM. */
@@ -36,6 +37,10 @@ int checkin_record_encode(struct buf *out, const struct checkin_record *record);
 /* Read a record: 0 or -EPROTO. Texts that are too long are refused. */
 int checkin_record_decode(const uint8_t *data, size_t len,
                           struct checkin_record *record_out);
+
+/* Whether two ranks run on one machine. */
+bool checkin_same_machine(const struct checkin_record *a,
+                          const struct checkin_record *b);
 
 /*
  * Judge what has come.

@@ -2,55 +2,38 @@
 
 #include "common/clock.h"
 #include "common/env_names.h"
-#include "common/net.h"
+#include "common/io.h"
 #include "common/parse.h"
-#include "common/store_host.h"
 #include "common/version.h"
 #include "worker/checkin.h"
-#include "worker/cuda_api.h"
-#include "worker/detect.h"
 #include "worker/device.h"
 #include "worker/fail.h"
-#include "worker/gloo_group.h"
+#include "worker/job.h"
 #include "worker/nccl_api.h"
-#include "worker/store_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define INIT_TIMEOUT_MS 300000
-#define POLL_MS 5        /* rank 0 as host, waiting for the last client */
-#define FAREWELL_MS 3000 /* the same after a bad verdict */
-
-enum backend {
-    BACKEND_NONE,
-    BACKEND_GLOO,
-    BACKEND_NCCL,
-};
-
-static const char *const backend_names[] = { "none", "gloo", "nccl" };
-
-struct flaunch {
-    struct detected detected;
-    enum backend backend;
-    int device;
-    char device_text[16];
-    uint64_t deadline_ms;
-    struct store_client client;
-    struct store_host *store; /* rank 0, where nobody else serves one */
-    struct gloo_group gloo;
-    struct cuda_api cuda;
-    char nonce[TOKEN_LEN + 1];
-};
+/* How long rank 0 waits for those who were told a bad verdict. */
+#define FAREWELL_MS 3000
 
 static const char *env_get(const char *name, void *arg)
 {
     (void)arg;
     return getenv(name);
+}
+
+static bool fd_is_socket(int fd, void *arg)
+{
+    struct stat status;
+
+    (void)arg;
+    return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
 static bool debug_asked(const char *word)
@@ -87,6 +70,13 @@ static int options_read(const struct flaunch_options *given,
     return 0;
 }
 
+const char *job_backend_name(enum backend backend)
+{
+    static const char *const names[N_BACKENDS] = { "none", "gloo", "nccl" };
+
+    return names[backend];
+}
+
 static int backend_read(const char *name, enum backend *backend_out,
                         struct flaunch_error *error)
 {
@@ -96,8 +86,8 @@ static int backend_read(const char *name, enum backend *backend_out,
         *backend_out = BACKEND_NONE;
         return 0;
     }
-    for (i = 0; i < sizeof(backend_names) / sizeof(backend_names[0]); i++) {
-        if (strcmp(name, backend_names[i]) == 0) {
+    for (i = 0; i < N_BACKENDS; i++) {
+        if (strcmp(name, job_backend_name((enum backend)i)) == 0) {
             *backend_out = (enum backend)i;
             return 0;
         }
@@ -194,18 +184,6 @@ static int backend_prepare(struct flaunch *job,
     }
 }
 
-static void read_line(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
-
-    text[n > 0 ? n : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-}
-
 static void self_describe(const struct flaunch *job,
                           struct checkin_record *self)
 {
@@ -216,89 +194,23 @@ static void self_describe(const struct flaunch *job,
                                getenv(ENV_LOCAL_RANK) == NULL;
     self->pid = (uint32_t)getpid();
     (void)snprintf(self->backend, sizeof(self->backend), "%s",
-                   backend_names[job->backend]);
+                   job_backend_name(job->backend));
     if (gethostname(self->host, sizeof(self->host) - 1) < 0) {
         (void)snprintf(self->host, sizeof(self->host), "(unknown host)");
     }
-    read_line("/proc/sys/kernel/random/boot_id", self->machine,
-              sizeof(self->machine));
-}
-
-static bool is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0;
-}
-
-/* Rank 0 serves the store where no launcher does. */
-static int store_serve(struct flaunch *job, struct flaunch_error *error)
-{
-    enum net_scope scope =
-        is_loopback(job->detected.host) ? NET_LOOPBACK : NET_ALL;
-    struct err err;
-    uint16_t port;
-    int fd;
-
-    if (job->detected.agent_store || job->detected.rank != 0) {
-        return 0;
+    (void)io_read_text("/proc/sys/kernel/random/boot_id", self->machine,
+                       sizeof(self->machine));
+    self->machine[strcspn(self->machine, "\n")] = '\0';
+    if (job->store.open) {
+        store_client_peer(&job->store.client, self->reached,
+                          sizeof(self->reached));
     }
-    if (net_listen(scope, job->detected.port, &fd, &port, &err) < 0 ||
-        store_host_start(fd, &job->store, &err) < 0) {
-        return fail_set(error, FLAUNCH_STORE, err.code,
-                        "rank 0 cannot serve the store at %s port %u "
-                        "(MASTER_ADDR, MASTER_PORT): %s",
-                        job->detected.host, job->detected.port, err.text);
-    }
-    return 0;
 }
 
-static int store_connect(struct flaunch *job, struct flaunch_error *error)
-{
-    struct err err;
-
-    if (store_client_connect(&job->client, job->detected.host,
-                             job->detected.port, job->deadline_ms, &err) < 0) {
-        return fail_set(error, FLAUNCH_STORE, err.code,
-                        "rank %d cannot reach the store: %s",
-                        job->detected.rank, err.text);
-    }
-    return 0;
-}
-
-/*
- * The store is needed no longer. Where rank 0 serves it, the others say so,
- * and it waits until n_others have: it must not leave first.
- */
-static int store_leave(struct flaunch *job, uint32_t n_others,
-                       uint64_t deadline_ms, struct flaunch_error *error)
-{
-    int64_t n_left = 0;
-    char key[64];
-    struct err err;
-    int rc = 0;
-
-    (void)snprintf(key, sizeof(key), "flaunch/left/%s", job->nonce);
-    if (!job->detected.agent_store && job->detected.host[0] != '\0') {
-        rc = store_client_add(&job->client, key, job->store == NULL,
-                              deadline_ms, &n_left, &err);
-        while (rc == 0 && job->store != NULL && n_left < n_others) {
-            if (clock_poll_ms(deadline_ms) == 0) {
-                rc = err_set(&err, -ETIMEDOUT,
-                             "%lld other ranks did not finish flaunch_init",
-                             (long long)(n_others - n_left));
-                break;
-            }
-            clock_sleep_ms(POLL_MS);
-            rc = store_client_add(&job->client, key, 0, deadline_ms, &n_left,
-                                  &err);
-        }
-    }
-    store_client_close(&job->client);
-    return rc < 0 ? fail_set(error, FLAUNCH_STORE, rc, "%s", err.text) : 0;
-}
-
-/* Meet the other ranks; what went wrong here so far goes to all of them. */
-static int meet(struct flaunch *job, struct checkin_record *self, int own_rc,
-                struct flaunch_error *error)
+/* Compare notes with the others; what went wrong here so far goes to all of
+ * them. */
+static int compare_notes(struct flaunch *job, struct checkin_record *self,
+                         int own_rc, struct flaunch_error *error)
 {
     uint32_t n_told = 0;
     int rc;
@@ -306,35 +218,90 @@ static int meet(struct flaunch *job, struct checkin_record *self, int own_rc,
     if (own_rc < 0) {
         (void)snprintf(self->error, sizeof(self->error), "%.511s", error->text);
     }
-    if (job->detected.host[0] == '\0') {
+    if (!job->store.open) {
         return own_rc; /* a job of one has nobody to tell */
     }
-    rc = store_serve(job, error);
-    if (rc == 0) {
-        rc = store_connect(job, error);
-    }
-    if (rc == 0) {
-        rc = checkin(&job->client, self, job->deadline_ms, &n_told, error);
-    }
+    rc = checkin(&job->store.client, self, job->deadline_ms, &n_told, error);
     (void)snprintf(job->nonce, sizeof(job->nonce), "%s", self->nonce);
     if (rc < 0 && job->nonce[0] != '\0') {
         /* Those who were told must have read it before the store ends. */
-        (void)store_leave(job, n_told, clock_deadline(FAREWELL_MS), NULL);
+        (void)job_store_leave(&job->store, job->nonce, n_told,
+                              clock_deadline(FAREWELL_MS), NULL);
     }
     return rc;
 }
 
-static int backend_open(struct flaunch *job, struct flaunch_error *error)
+static int backend_open(struct flaunch *job, const struct checkin_record *self,
+                        struct flaunch_error *error)
 {
     char prefix[64];
 
-    if (job->backend != BACKEND_GLOO || job->detected.world_size == 1) {
+    if (job->backend != BACKEND_GLOO || !job->store.open) {
         return 0; /* a rank alone has nobody to connect to */
     }
     (void)snprintf(prefix, sizeof(prefix), "flaunch/gloo/%s", job->nonce);
     return gloo_group_open(&job->gloo, job->detected.rank,
-                           job->detected.world_size, &job->client, prefix,
-                           job->deadline_ms, error);
+                           job->detected.world_size, &job->store.client,
+                           self->reached, prefix, job->deadline_ms, error);
+}
+
+/* As open_flamingo does, so that code which reads them works. */
+static void export_place(const struct detected *detected)
+{
+    const struct {
+        const char *name;
+        int value;
+    } places[] = {
+        { ENV_RANK, detected->rank },
+        { ENV_WORLD_SIZE, detected->world_size },
+        { ENV_LOCAL_RANK, detected->local_rank },
+        { ENV_LOCAL_WORLD_SIZE, detected->local_world_size },
+    };
+    char text[16];
+    size_t i;
+
+    switch (detected->launcher) {
+    case LAUNCHER_NONE:
+    case LAUNCHER_FLAUNCH:
+    case LAUNCHER_TORCHRUN:
+    case LAUNCHER_ENV:
+        return;
+    default:
+        break;
+    }
+    for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        (void)snprintf(text, sizeof(text), "%d", places[i].value);
+        (void)setenv(places[i].name, text, 1);
+    }
+}
+
+static int find_place(struct flaunch *job,
+                      const struct flaunch_options *options,
+                      struct flaunch_error *error)
+{
+    const struct environ_view view = { env_get, fd_is_socket, NULL };
+    const struct detect_wish wish = { options->launcher, options->dist_url,
+                                      options->horovod != 0 };
+    struct detected *detected = &job->detected;
+    int rc = detect(&view, &wish, detected, error);
+
+    if (debug_asked("env")) {
+        (void)fprintf(stderr, "libflaunch: %s", detected->explanation);
+    }
+    if (rc == 0) {
+        rc = job_store_open(&job->store, detected, job->deadline_ms, error);
+    }
+    if (rc == 0 && detected->local_rank < 0) {
+        rc = fail_set(error, FLAUNCH_ENVIRONMENT, -EINVAL,
+                      "launcher %s did not tell this rank's local rank",
+                      launcher_name(detected->launcher));
+    }
+    if (rc == 0 && detected->local_world_size == 0) {
+        detected->local_world_size = detected->local_rank + 1;
+        detect_explain(detected, "local world size: not told, at least %d\n",
+                       detected->local_world_size);
+    }
+    return rc;
 }
 
 static int job_open(struct flaunch *job, const struct flaunch_options *options,
@@ -343,28 +310,29 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
     struct checkin_record self = { 0 };
     int rc;
 
-    rc = backend_read(options->backend, &job->backend, error);
+    rc = backend_read(options->dist_backend, &job->backend, error);
     if (rc == 0) {
         rc = deadline_read(options->timeout_ms, &job->deadline_ms, error);
     }
     if (rc == 0) {
-        rc = detect(env_get, NULL, options->launcher, &job->detected, error);
-    }
-    if (rc == 0 && debug_asked("env")) {
-        (void)fprintf(stderr, "libflaunch: %s", job->detected.explanation);
+        rc = find_place(job, options, error);
     }
     if (rc < 0) {
         return rc;
     }
     self_describe(job, &self);
     rc = backend_prepare(job, options, &self, error);
-    rc = meet(job, &self, rc, error);
+    rc = compare_notes(job, &self, rc, error);
     if (rc == 0) {
-        rc = backend_open(job, error);
+        rc = backend_open(job, &self, error);
     }
     if (rc == 0) {
-        rc = store_leave(job, (uint32_t)job->detected.world_size - 1,
-                         job->deadline_ms, error);
+        rc = job_store_leave(&job->store, job->nonce,
+                             (uint32_t)job->detected.world_size - 1,
+                             job->deadline_ms, error);
+    }
+    if (rc == 0) {
+        export_place(&job->detected);
     }
     return rc;
 }
@@ -393,7 +361,7 @@ int flaunch_init(struct flaunch **job_out,
     if (job == NULL) {
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
-    job->client.fd = -1;
+    job->store.client.fd = -1;
     rc = job_open(job, &read, error);
     if (rc < 0) {
         flaunch_finalize(job);
@@ -415,8 +383,7 @@ void flaunch_finalize(struct flaunch *job)
         return;
     }
     gloo_group_close(&job->gloo);
-    store_client_close(&job->client);
-    store_host_stop(job->store);
+    job_store_close(&job->store);
     free(job);
 }
 
@@ -457,7 +424,7 @@ int flaunch_device_index(const struct flaunch *job)
 
 const char *flaunch_backend(const struct flaunch *job)
 {
-    return backend_names[job->backend];
+    return job_backend_name(job->backend);
 }
 
 const char *flaunch_launcher(const struct flaunch *job)
@@ -473,121 +440,4 @@ const char *flaunch_explain(const struct flaunch *job)
 const char *flaunch_version(void)
 {
     return FLAUNCH_VERSION_TEXT;
-}
-
-/*
- * The collectives. All begin alike: the backend, the arguments; and a rank
- * alone has its result without gloo.
- */
-
-static int need_gloo(const struct flaunch *job, const char *call,
-                     struct flaunch_error *error)
-{
-    if (job->backend == BACKEND_GLOO) {
-        return 0;
-    }
-    return fail_set(error, FLAUNCH_USAGE, -ENOTSUP,
-                    "%s needs the backend gloo; this job has %s", call,
-                    backend_names[job->backend]);
-}
-
-static int need_gloo_and_type(const struct flaunch *job, const char *call,
-                              enum flaunch_type type,
-                              struct flaunch_error *error)
-{
-    int rc = need_gloo(job, call, error);
-
-    if (rc == 0 && (unsigned)type > FLAUNCH_INT64) {
-        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s: unknown type %d",
-                      call, (int)type);
-    }
-    return rc;
-}
-
-static bool is_alone(const struct flaunch *job)
-{
-    return job->detected.world_size == 1;
-}
-
-static size_t type_size(enum flaunch_type type)
-{
-    return type == FLAUNCH_FLOAT || type == FLAUNCH_INT32 ? 4 : 8;
-}
-
-static int gloo_result(const struct flaunch *job, int rc, const char *call,
-                       const char *why, struct flaunch_error *error)
-{
-    return rc < 0 ? fail_set(error, FLAUNCH_GLOO, rc, "%s on rank %d: %s", call,
-                             job->detected.rank, why)
-                  : 0;
-}
-
-int flaunch_all_reduce(struct flaunch *job, void *data, size_t count,
-                       enum flaunch_type type, enum flaunch_op op,
-                       struct flaunch_error *error)
-{
-    char why[512] = "";
-    int rc = need_gloo_and_type(job, __func__, type, error);
-
-    if (rc == 0 && (unsigned)op > FLAUNCH_PRODUCT) {
-        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s: unknown operation %d",
-                      __func__, (int)op);
-    }
-    if (rc < 0 || count == 0 || is_alone(job)) {
-        return rc;
-    }
-    rc = job->gloo.shim->all_reduce(job->gloo.group, data, count, (int)type,
-                                    (int)op, why, sizeof(why));
-    return gloo_result(job, rc, __func__, why, error);
-}
-
-int flaunch_broadcast(struct flaunch *job, void *data, size_t count,
-                      enum flaunch_type type, int root,
-                      struct flaunch_error *error)
-{
-    char why[512] = "";
-    int rc = need_gloo_and_type(job, __func__, type, error);
-
-    if (rc == 0 && (root < 0 || root >= job->detected.world_size)) {
-        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL,
-                      "%s: root %d is no rank of a job of %d", __func__, root,
-                      job->detected.world_size);
-    }
-    if (rc < 0 || count == 0 || is_alone(job)) {
-        return rc;
-    }
-    rc = job->gloo.shim->broadcast(job->gloo.group, data, count, (int)type,
-                                   root, why, sizeof(why));
-    return gloo_result(job, rc, __func__, why, error);
-}
-
-int flaunch_all_gather(struct flaunch *job, const void *in, void *out,
-                       size_t count, enum flaunch_type type,
-                       struct flaunch_error *error)
-{
-    char why[512] = "";
-    int rc = need_gloo_and_type(job, __func__, type, error);
-
-    if (rc < 0 || count == 0) {
-        return rc;
-    }
-    if (is_alone(job)) {
-        memcpy(out, in, count * type_size(type));
-        return 0;
-    }
-    rc = job->gloo.shim->all_gather(job->gloo.group, in, out, count, (int)type,
-                                    why, sizeof(why));
-    return gloo_result(job, rc, __func__, why, error);
-}
-
-int flaunch_barrier(struct flaunch *job, struct flaunch_error *error)
-{
-    char why[512] = "";
-    int rc = need_gloo(job, __func__, error);
-
-    if (rc < 0 || is_alone(job)) {
-        return rc;
-    }
-    rc = job->gloo.shim->barrier(job->gloo.group, why, sizeof(why));
-    return gloo_result(job, rc, __func__, why, error);
 }

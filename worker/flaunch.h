@@ -50,8 +50,9 @@ struct flaunch_error {
 };
 
 /*
- * What flaunch_init is to do. Set all to 0, then size to sizeof; or use
- * FLAUNCH_OPTIONS_INIT. 0 and NULL ask for the default.
+ * What flaunch_init is to do. Use FLAUNCH_OPTIONS_INIT; or set all to 0, then
+ * size to sizeof. 0 and NULL ask for the default. A library that is newer than
+ * the header a program was built with takes the shorter struct.
  */
 struct flaunch_options {
     size_t size;
@@ -59,9 +60,12 @@ struct flaunch_options {
      * "none": only ranks; "gloo": collectives on host memory; "nccl". The
      * default is "none".
      */
-    const char *backend;
-    /* "flaunch", "torchrun", "env", "none": whom to believe; NULL: find out.
-     * FLAUNCH_LAUNCHER in the environment is asked where this is NULL. */
+    const char *dist_backend;
+    /*
+     * Whom to believe, such as "slurm" (names: libflaunch(3)); "none": a job of
+     * one; NULL: find out. FLAUNCH_LAUNCHER in the environment counts where
+     * this is NULL.
+     */
     const char *launcher;
     /* Milliseconds for all of flaunch_init together; 0:
      * FLAUNCH_INIT_TIMEOUT (seconds), else 300,000. */
@@ -70,11 +74,20 @@ struct flaunch_options {
     int device_plus_1;
     /* Use device 0 whatever the local rank (open_flamingo's option). */
     int no_set_device_rank;
+    /*
+     * Where the ranks meet: "tcp://HOST:PORT", where rank 0 serves the store,
+     * or "file:///PATH", a file that all see, as PyTorch's; NULL or "env://":
+     * as the launcher has it.
+     */
+    const char *dist_url;
+    /* Only Horovod's or an MPI launcher's record will do (open_flamingo's
+     * option). */
+    int horovod;
 };
 
 #define FLAUNCH_OPTIONS_INIT                                                   \
     {                                                                          \
-        sizeof(struct flaunch_options), NULL, NULL, 0, 0, 0                    \
+        sizeof(struct flaunch_options), NULL, NULL, 0, 0, 0, NULL, 0           \
     }
 
 /*

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 /* How long one collective may take: PyTorch's default for gloo. */
@@ -117,8 +118,9 @@ static int own_address(int fd, char *address, size_t size)
 }
 
 int gloo_group_open(struct gloo_group *gloo, int rank, int world_size,
-                    struct store_client *client, const char *prefix,
-                    uint64_t deadline_ms, struct flaunch_error *error)
+                    struct store_client *client, const char *reached,
+                    const char *prefix, uint64_t deadline_ms,
+                    struct flaunch_error *error)
 {
     struct kv kv = { client, prefix, deadline_ms };
     const struct gloo_kv shim_kv = { kv_set, kv_get, kv_wait, &kv };
@@ -137,6 +139,9 @@ int gloo_group_open(struct gloo_group *gloo, int rank, int world_size,
     if (rc < 0) {
         return fail_set(error, FLAUNCH_SYSTEM, rc,
                         "cannot tell this host's own address");
+    }
+    if (strncmp(address, "127.", 4) == 0 && reached[0] != '\0') {
+        (void)snprintf(address, sizeof(address), "%s", reached);
     }
     rc = gloo->shim->open(&gloo->group, &request, &shim_kv, why, sizeof(why));
     if (rc < 0) {

@@ -3,12 +3,10 @@
 #include "common/clock.h"
 #include "common/resolve.h"
 #include "common/store_proto.h"
+#include "worker/sock.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,132 +33,6 @@ static int lost(struct store_client *client, int rc, const char *doing,
                    key != NULL ? key : "");
 }
 
-/* Wait until fd is ready: 0, -ETIMEDOUT or another negative errno. */
-static int wait_ready(int fd, short events, uint64_t deadline_ms)
-{
-    struct pollfd pair = { .fd = fd, .events = events };
-
-    for (;;) {
-        int n = poll(&pair, 1, clock_poll_ms(deadline_ms));
-
-        if (n > 0) {
-            return 0;
-        }
-        if (n == 0) {
-            return -ETIMEDOUT;
-        }
-        if (errno != EINTR) {
-            return -errno;
-        }
-    }
-}
-
-static int send_all(int fd, const uint8_t *data, size_t len,
-                    uint64_t deadline_ms)
-{
-    while (len > 0) {
-        ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-        int rc;
-
-        if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-            continue;
-        }
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0 && errno != EAGAIN) {
-            return -errno;
-        }
-        rc = wait_ready(fd, POLLOUT, deadline_ms);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
-static int receive_all(int fd, void *data, size_t len, uint64_t deadline_ms)
-{
-    uint8_t *p = data;
-
-    while (len > 0) {
-        ssize_t n = recv(fd, p, len, 0);
-        int rc;
-
-        if (n > 0) {
-            p += n;
-            len -= (size_t)n;
-            continue;
-        }
-        if (n == 0) {
-            return -ECONNRESET;
-        }
-        if (errno == EINTR) {
-            continue;
-        }
-        if (errno != EAGAIN) {
-            return -errno;
-        }
-        rc = wait_ready(fd, POLLIN, deadline_ms);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return 0;
-}
-
-/*
- * Connecting to a port of this host on which nobody listens, the kernel may
- * pick that very port for our end; TCP then connects the socket to itself.
- */
-static bool is_connected_to_itself(int fd)
-{
-    struct sockaddr_storage own = { 0 };
-    struct sockaddr_storage peer = { 0 };
-    socklen_t own_len = sizeof(own);
-    socklen_t peer_len = sizeof(peer);
-
-    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
-           getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0 &&
-           own_len == peer_len && memcmp(&own, &peer, own_len) == 0;
-}
-
-/* One connect to one address: the socket, or a negative errno. */
-static int connect_one(const struct addrinfo *address, uint64_t deadline_ms)
-{
-    const int on = 1;
-    int error = 0;
-    socklen_t len = sizeof(error);
-    int rc = 0;
-    int fd = socket(address->ai_family,
-                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0) {
-        return -errno;
-    }
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (connect(fd, address->ai_addr, address->ai_addrlen) < 0) {
-        rc = -errno;
-    }
-    if (rc == -EINPROGRESS) {
-        rc = wait_ready(fd, POLLOUT, deadline_ms);
-        if (rc == 0 &&
-            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0) {
-            rc = -error;
-        }
-    }
-    if (rc == 0 && is_connected_to_itself(fd)) {
-        rc = -ECONNREFUSED;
-    }
-    if (rc < 0) {
-        (void)close(fd);
-        return rc;
-    }
-    return fd;
-}
-
 /*
  * A hello and a first request in one write. Every server of this dialect
  * answers eight bytes; older ones take it for the beginning of a long key and
@@ -176,12 +48,12 @@ static int greet(int fd, uint64_t deadline_ms)
     hello[0] = store_opcode_d(STORE_OP_VALIDATE);
     le_put_u32(hello + 1, STORE_MAGIC);
     hello[STORE_HELLO_LEN] = store_opcode_d(STORE_OP_GETNUMKEYS);
-    rc = send_all(fd, hello, sizeof(hello), deadline_ms);
+    rc = sock_send(fd, hello, sizeof(hello), deadline_ms);
     if (rc < 0) {
         return rc;
     }
-    rc = receive_all(fd, reply, sizeof(reply),
-                     hello_ms < deadline_ms ? hello_ms : deadline_ms);
+    rc = sock_receive(fd, reply, sizeof(reply),
+                      hello_ms < deadline_ms ? hello_ms : deadline_ms);
     if (rc == -ETIMEDOUT && hello_ms < deadline_ms) {
         return -EPROTO;
     }
@@ -202,7 +74,7 @@ static int connect_round(const char *host, uint16_t port, uint64_t deadline_ms,
     }
     for (address = list; address != NULL && fd < 0;
          address = address->ai_next) {
-        fd = connect_one(address, deadline_ms);
+        fd = sock_connect(address, deadline_ms);
         if (fd >= 0) {
             rc = greet(fd, deadline_ms);
             if (rc < 0) {
@@ -232,6 +104,21 @@ static uint64_t jittered(uint64_t pause_ms)
     return pause_ms / 2 + random % (pause_ms / 2 + 1);
 }
 
+int store_client_try(struct store_client *client, const char *host,
+                     uint16_t port, uint64_t deadline_ms, struct err *err)
+{
+    int fd;
+
+    *client = (struct store_client){ .fd = -1, .port = port };
+    (void)snprintf(client->host, sizeof(client->host), "%s", host);
+    fd = connect_round(host, port, deadline_ms, err);
+    if (fd < 0) {
+        return fd;
+    }
+    client->fd = fd;
+    return 0;
+}
+
 int store_client_connect(struct store_client *client, const char *host,
                          uint16_t port, uint64_t deadline_ms, struct err *err)
 {
@@ -239,18 +126,15 @@ int store_client_connect(struct store_client *client, const char *host,
     uint64_t pause_ms = PAUSE_FIRST_MS;
     struct err why = { 0 };
 
-    *client = (struct store_client){ .fd = -1, .port = port };
-    (void)snprintf(client->host, sizeof(client->host), "%s", host);
     for (;;) {
-        int fd = connect_round(host, port, deadline_ms, &why);
+        int rc = store_client_try(client, host, port, deadline_ms, &why);
         uint64_t next_pause_ms = jittered(pause_ms);
 
-        if (fd >= 0) {
-            client->fd = fd;
+        if (rc == 0) {
             return 0;
         }
-        if (fd == -EPROTO || fd == -ENOMEM) {
-            return err_set(err, fd, "%s", why.text);
+        if (rc == -EPROTO || rc == -ENOMEM) {
+            return err_set(err, rc, "%s", why.text);
         }
         if (clock_deadline(next_pause_ms) >= deadline_ms) {
             return err_set(err, -ETIMEDOUT, "%s (tried for %.1f s)", why.text,
@@ -268,6 +152,20 @@ void store_client_close(struct store_client *client)
     }
     client->fd = -1;
     buf_destroy(&client->out);
+}
+
+void store_client_peer(const struct store_client *client, char *address_out,
+                       size_t size)
+{
+    struct sockaddr_storage name;
+    socklen_t len = sizeof(name);
+
+    if (client->fd < 0 ||
+        getpeername(client->fd, (struct sockaddr *)&name, &len) < 0 ||
+        getnameinfo((struct sockaddr *)&name, len, address_out, (socklen_t)size,
+                    NULL, 0, NI_NUMERICHOST) != 0) {
+        address_out[0] = '\0';
+    }
 }
 
 /* A key with the "/" that is in front of its wire name. */
@@ -327,7 +225,7 @@ static int request_send(struct store_client *client, const char *key,
                         uint64_t deadline_ms, struct err *err)
 {
     int rc =
-        send_all(client->fd, client->out.data, client->out.len, deadline_ms);
+        sock_send(client->fd, client->out.data, client->out.len, deadline_ms);
 
     return rc < 0 ? lost(client, rc, "sending a request for", key, err) : 0;
 }
@@ -362,11 +260,11 @@ static int wait_cancel(struct store_client *client, const char *key,
     uint64_t deadline_ms = clock_deadline(CANCEL_MS);
     uint8_t cancel = store_opcode_d(STORE_OP_CANCEL_WAIT);
     uint8_t code = STORE_STOP_WAITING;
-    int rc = send_all(client->fd, &cancel, 1, deadline_ms);
+    int rc = sock_send(client->fd, &cancel, 1, deadline_ms);
     int n;
 
     for (n = 0; n < 2 && rc == 0 && code != STORE_WAIT_CANCELED; n++) {
-        rc = receive_all(client->fd, &code, 1, deadline_ms);
+        rc = sock_receive(client->fd, &code, 1, deadline_ms);
     }
     if (rc == 0 && code != STORE_WAIT_CANCELED) {
         rc = -EPROTO;
@@ -392,13 +290,13 @@ int store_client_get(struct store_client *client, const char *key,
     if (rc < 0) {
         return rc;
     }
-    rc = receive_all(client->fd, raw, sizeof(raw), deadline_ms);
+    rc = sock_receive(client->fd, raw, sizeof(raw), deadline_ms);
     if (rc == 0) {
         len = le_u64(raw);
         rc = len > REPLY_MAX ? -EPROTO : buf_reserve(&value, (size_t)len);
     }
     if (rc == 0 && len > 0) {
-        rc = receive_all(client->fd, value.data, (size_t)len, deadline_ms);
+        rc = sock_receive(client->fd, value.data, (size_t)len, deadline_ms);
         value.len = (size_t)len;
     }
     if (rc < 0) {
@@ -427,7 +325,7 @@ int store_client_add(struct store_client *client, const char *key,
     if (rc < 0) {
         return rc;
     }
-    rc = receive_all(client->fd, raw, sizeof(raw), deadline_ms);
+    rc = sock_receive(client->fd, raw, sizeof(raw), deadline_ms);
     if (rc < 0) {
         return lost(client, rc, "adding to", key, err);
     }
@@ -447,7 +345,7 @@ int store_client_check(struct store_client *client, const char *key,
     if (rc < 0) {
         return rc;
     }
-    rc = receive_all(client->fd, &code, 1, deadline_ms);
+    rc = sock_receive(client->fd, &code, 1, deadline_ms);
     if (rc == 0 && code != STORE_READY && code != STORE_NOT_READY) {
         rc = -EPROTO;
     }
@@ -526,7 +424,7 @@ int store_client_wait_all(struct store_client *client, const char *const *keys,
     if (rc < 0) {
         return rc;
     }
-    rc = receive_all(client->fd, &code, 1, deadline_ms);
+    rc = sock_receive(client->fd, &code, 1, deadline_ms);
     if (rc == -ETIMEDOUT) {
         return wait_timed_out(client, keys, n_keys, started_ms, err);
     }

@@ -31,8 +31,17 @@ struct store_client {
 int store_client_connect(struct store_client *client, const char *host,
                          uint16_t port, uint64_t deadline_ms, struct err *err);
 
+/* The same, but every address is tried once only. */
+int store_client_try(struct store_client *client, const char *host,
+                     uint16_t port, uint64_t deadline_ms, struct err *err);
+
 /* Close; allowed after a failed connect, and twice. */
 void store_client_close(struct store_client *client);
+
+/* The numeric address at which the store was reached; "" where it is not
+ * known. */
+void store_client_peer(const struct store_client *client, char *address_out,
+                       size_t size);
 
 /* Set a key. Returns when it is sent, as PyTorch's does. */
 int store_client_set(struct store_client *client, const char *key,

@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 
         value_of = value_of != NULL ? value_of + 1 : "";
         if (strncmp(argv[i], "backend=", 8) == 0) {
-            options.backend = value_of;
+            options.dist_backend = value_of;
         } else if (strncmp(argv[i], "launcher=", 9) == 0) {
             options.launcher = value_of;
         } else if (strncmp(argv[i], "timeout_ms=", 11) == 0) {

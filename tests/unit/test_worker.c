@@ -1,154 +1,14 @@
 /*
- * Detection, device choice, records and verdict.
+ * Device choice, records and verdict.
  */
 #include "tests/unit/unit.h"
 #include "worker/checkin_record.h"
-#include "worker/detect.h"
 #include "worker/device.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* An environment as one text: "A=1 B=2". */
-static const char *env_find(const char *name, void *arg)
-{
-    static char values[32][64];
-    static int next;
-    const char *at = arg;
-    size_t len = strlen(name);
-
-    while (at != NULL && *at != '\0') {
-        size_t word = strcspn(at, " ");
-
-        if (word > len && strncmp(at, name, len) == 0 && at[len] == '=') {
-            char *value = values[next++ % 32];
-
-            (void)snprintf(value, 64, "%.*s", (int)(word - len - 1),
-                           at + len + 1);
-            return value;
-        }
-        at += word;
-        at += strspn(at, " ");
-    }
-    return NULL;
-}
-
-#define FLAUNCH_ENV                                                            \
-    "FLAUNCH_RUN_ID=none FLAUNCH_RANK=1 FLAUNCH_WORLD_SIZE=4 "                 \
-    "FLAUNCH_LOCAL_RANK=1 FLAUNCH_LOCAL_WORLD_SIZE=4 "                         \
-    "FLAUNCH_STORE=127.0.0.1:5000 "
-#define TORCH_SAME                                                             \
-    "TORCHELASTIC_RUN_ID=none RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 "               \
-    "LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=5000 "               \
-    "TORCHELASTIC_USE_AGENT_STORE=True "
-
-static void launchers_are_told_apart(void **state)
-{
-    static const struct {
-        const char *env;
-        const char *wanted;
-        enum launcher launcher;
-        int rank;
-        int world_size;
-        int local_rank;
-        int local_world_size;
-        uint16_t port;
-        bool agent_store;
-    } rows[] = {
-        { "", NULL, LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
-        { "SLURM_NTASKS=4", NULL, LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
-        { FLAUNCH_ENV TORCH_SAME, NULL, LAUNCHER_FLAUNCH, 1, 4, 1, 4, 5000,
-          true },
-        { TORCH_SAME, NULL, LAUNCHER_TORCHRUN, 1, 4, 1, 4, 5000, true },
-        /* torchrun inside a worker of flaunch: the inner one counts */
-        { FLAUNCH_ENV
-          "TORCHELASTIC_RUN_ID=none RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 "
-          "LOCAL_WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=77 "
-          "TORCHELASTIC_USE_AGENT_STORE=False",
-          NULL, LAUNCHER_TORCHRUN, 0, 2, 0, 2, 77, false },
-        /* the same place, but another store */
-        { FLAUNCH_ENV "TORCHELASTIC_RUN_ID=none RANK=1 WORLD_SIZE=4 "
-                      "LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 "
-                      "MASTER_PORT=5001",
-          NULL, LAUNCHER_TORCHRUN, 1, 4, 1, 4, 5001, false },
-        { "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=9", NULL, LAUNCHER_ENV,
-          1, 2, 0, 1, 9, false },
-        { "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h "
-          "MASTER_PORT=9",
-          NULL, LAUNCHER_ENV, 3, 4, 1, 2, 9, false },
-        { "RANK=0 WORLD_SIZE=1", NULL, LAUNCHER_ENV, 0, 1, 0, 1, 0, false },
-        { "WORLD_SIZE=1", NULL, LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
-        { FLAUNCH_ENV TORCH_SAME, "torchrun", LAUNCHER_TORCHRUN, 1, 4, 1, 4,
-          5000, true },
-        { FLAUNCH_ENV TORCH_SAME "FLAUNCH_LAUNCHER=env", NULL, LAUNCHER_ENV, 1,
-          4, 1, 4, 5000, true },
-        { FLAUNCH_ENV TORCH_SAME, "none", LAUNCHER_NONE, 0, 1, 0, 1, 0, false },
-    };
-    struct flaunch_error error;
-    struct detected detected;
-    size_t i;
-
-    (void)state;
-    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        int rc = detect(env_find, (void *)(uintptr_t)rows[i].env,
-                        rows[i].wanted, &detected, &error);
-
-        if (rc < 0) {
-            fail_msg("%s: %s", rows[i].env, error.text);
-        }
-        assert_int_equal(detected.launcher, rows[i].launcher);
-        assert_int_equal(detected.rank, rows[i].rank);
-        assert_int_equal(detected.world_size, rows[i].world_size);
-        assert_int_equal(detected.local_rank, rows[i].local_rank);
-        assert_int_equal(detected.local_world_size, rows[i].local_world_size);
-        assert_int_equal(detected.port, rows[i].port);
-        assert_int_equal(detected.agent_store, rows[i].agent_store);
-        assert_true(detected.explanation[0] != '\0');
-    }
-}
-
-static void half_records_and_contradictions_are_errors(void **state)
-{
-    static const struct {
-        const char *env;
-        const char *words;
-    } rows[] = {
-        { "RANK=0", "WORLD_SIZE is not set" },
-        { "WORLD_SIZE=2", "WORLD_SIZE=2 is set and RANK is not" },
-        { "RANK=0 WORLD_SIZE=2", "MASTER_ADDR is not" },
-        { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h", "MASTER_PORT is not set" },
-        { "RANK=2 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "RANK=2" },
-        { "RANK=-1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "RANK=-1" },
-        { "RANK=1x WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "RANK=1x" },
-        { "RANK=0 WORLD_SIZE=0 MASTER_ADDR=h MASTER_PORT=1", "WORLD_SIZE=0" },
-        { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=0", "MASTER_PORT=0" },
-        { "RANK=0 WORLD_SIZE=2 LOCAL_RANK=2 MASTER_ADDR=h MASTER_PORT=1",
-          "LOCAL_RANK=2" },
-        { "RANK=0 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=h "
-          "MASTER_PORT=1",
-          "LOCAL_WORLD_SIZE=1" },
-        { "TORCHELASTIC_RUN_ID=x RANK=0 WORLD_SIZE=2 MASTER_ADDR=h "
-          "MASTER_PORT=1",
-          "LOCAL_RANK is not set" },
-        { "FLAUNCH_LAUNCHER=lsf", "unknown launcher lsf" },
-        { "FLAUNCH_LAUNCHER=torchrun", "torchrun was asked for" },
-    };
-    struct flaunch_error error;
-    struct detected detected;
-    size_t i;
-
-    (void)state;
-    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_int_equal(detect(env_find, (void *)(uintptr_t)rows[i].env, NULL,
-                                &detected, &error),
-                         -EINVAL);
-        if (strstr(error.text, rows[i].words) == NULL) {
-            fail_msg("%s: %s", rows[i].env, error.text);
-        }
-    }
-}
 
 static void devices_are_chosen_without_modulo(void **state)
 {
@@ -327,8 +187,6 @@ static void what_does_not_fit_together_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launchers_are_told_apart),
-        cmocka_unit_test(half_records_and_contradictions_are_errors),
         cmocka_unit_test(devices_are_chosen_without_modulo),
         cmocka_unit_test(records_go_round_and_broken_ones_are_refused),
         cmocka_unit_test(a_whole_job_is_well),

@@ -20,7 +20,7 @@ int main(void)
     struct flaunch *job;
     int64_t sum;
 
-    options.backend = "gloo";
+    options.dist_backend = "gloo";
     if (flaunch_init(&job, &options, &error) < 0) {
         return fail(&error);
     }

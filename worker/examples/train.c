@@ -201,7 +201,7 @@ int main(int argc, char **argv)
     struct flaunch_error error;
     struct flaunch *job;
 
-    options.backend = "gloo";
+    options.dist_backend = "gloo";
     if (flaunch_init(&job, &options, &error) < 0) {
         return fail(&error);
     }
