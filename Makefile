@@ -258,6 +258,7 @@ FUZZ_SECONDS ?= 10
 .PHONY: fuzz
 fuzz:
 	@tests/tools/deps build test lint
+	@tests/tools/deps fuzz
 	@set -e; for name in $(FUZZ_NAMES); do \
 		$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
 			OPT=-O1 SAN= SANFLAGS="-fsanitize=address,undefined,fuzzer-no-link" \
@@ -279,6 +280,16 @@ bench:
 	python3 tests/bench/memory.py --build $(BUILD)
 	python3 tests/bench/streams.py --build $(BUILD)
 	python3 tests/bench/endings.py --build $(BUILD)
+
+# Real PyTorch (TORCH_PYTHON), Open MPI, MPICH, Slurm (as root) and Horovod
+# (HOROVOD_PYTHON, which is made where it is not given).
+.PHONY: interop
+interop:
+	@tests/tools/deps build test interop
+	@$(MAKE) --no-print-directory tests-built
+	@[ -n "$$HOROVOD_PYTHON" ] || tests/tools/deps-horovod $(BUILD)/horovod
+	HOROVOD_PYTHON=$${HOROVOD_PYTHON:-$(CURDIR)/$(BUILD)/horovod/bin/python} \
+		python3 tests/run.py --build $(BUILD) $(if $(STRICT),--strict) interop
 
 # A million spawns; descriptors and memory must not grow. `make check` does a
 # few thousand.

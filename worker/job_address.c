@@ -33,6 +33,12 @@ int job_address_encode(const struct job_address *address, char *text_out,
     return 0;
 }
 
+static void add_host(struct job_address *address, const char *host)
+{
+    (void)snprintf(address->hosts[address->n_hosts++], JOB_ADDRESS_MAX, "%.63s",
+                   host);
+}
+
 /* The next part, copied: whether it is there, not empty, and fits. */
 static bool next_part(const char **cursor, char *text_out, size_t size)
 {
@@ -68,7 +74,7 @@ int job_address_decode(const char *text, struct job_address *address_out)
         if (address.n_hosts == JOB_ADDRESSES_MAX) {
             return -EPROTO;
         }
-        memcpy(address.hosts[address.n_hosts++], part, JOB_ADDRESS_MAX);
+        add_host(&address, part);
     }
     return -EPROTO;
 }
@@ -88,12 +94,6 @@ static bool others_may_reach(const struct ifaddrs *interface)
         return !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
     }
     return address->sa_family == AF_INET;
-}
-
-static void add_host(struct job_address *address, const char *host)
-{
-    (void)snprintf(address->hosts[address->n_hosts++], JOB_ADDRESS_MAX, "%s",
-                   host);
 }
 
 static void add_interfaces(struct job_address *address)

@@ -159,7 +159,7 @@ static int serve_slurm(struct job_store *store, const struct detected *detected,
 {
     enum net_scope scope = is_one_node(detected) ? NET_LOOPBACK : NET_ALL;
     int rc = -EADDRINUSE;
-    uint16_t port;
+    uint16_t port = 0;
     int i;
 
     for (i = 0; i < detected->n_ports && rc == -EADDRINUSE; i++) {

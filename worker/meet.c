@@ -17,7 +17,7 @@ int meet_open(struct meet *meet, struct detected *detected,
     case CHANNEL_FILE:
         return meet_file_open(meet, detected, deadline_ms, err);
     default:
-        assert(!"no channel to meet over");
+        assert(false); /* the others have an address, and need no channel */
         return -EINVAL;
     }
 }

@@ -95,8 +95,8 @@ static int exchange(const struct horovod *horovod, const struct buf *request,
         rc = -EPROTO;
     }
     if (rc == 200 && value_out != NULL) {
-        memcpy(value_out, body.data, body.len);
-        value_out[body.len] = '\0';
+        (void)snprintf(value_out, size, "%.*s", (int)body.len,
+                       body.len > 0 ? (const char *)body.data : "");
     }
     buf_destroy(&reply);
     (void)close(fd);

@@ -209,8 +209,12 @@ enum environ_result slurm_step_read(const struct environ_view *view,
                                     size_t why_size)
 {
     struct slurm_step step = { 0 };
-    struct reading reading = { view, &step, why, why_size };
-    enum environ_result result = check_id(&reading);
+    struct reading reading = { .view = view, .step = &step };
+    enum environ_result result;
+
+    reading.why = why;
+    reading.why_size = why_size;
+    result = check_id(&reading);
 
     if (result == ENVIRON_OK) {
         result = read_ranks(&reading);

@@ -41,7 +41,7 @@ def clean_env(extra=None, token=None):
     """Our environment without what a launcher around the tests left in it."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(('FLAUNCH_', 'PET_', 'TORCHELASTIC_', 'SLURM_',
-                                'OMPI_', 'PMI'))
+                                'OMPI_', 'PMI', 'HOROVOD_'))
            and k not in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR',
                          'MASTER_PORT', 'LOCAL_WORLD_SIZE', 'OMP_NUM_THREADS',
                          'PYTHONUNBUFFERED', 'CUDA_VISIBLE_DEVICES')}
@@ -117,6 +117,18 @@ def popen(argv, env=None, token=None, **kwargs):
     process = subprocess.Popen(argv, env=clean_env(env, token), **kwargs)
     started.append(process)
     return process
+
+
+def end_all_of(processes):
+    """TERM, and KILL for those that do not end of it; by pid."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def end_all():

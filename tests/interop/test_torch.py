@@ -147,3 +147,50 @@ def test_torchrun_inside_flaunch_is_the_inner_launcher():
     assert r.code == 0, r
     assert sorted(lines(r.out)) == [
         'torchrun %d/2 local %d/2 cpu none 1' % (i, i) for i in range(2)], r
+
+
+def test_a_python_rank_and_a_c_rank_see_each_others_keys():
+    with TempDir() as d:
+        with open(d + '/job.py', 'w') as f:
+            f.write('''
+import datetime, os, sys, torch.distributed as dist
+if os.environ["RANK"] == "1":
+    os.execv(sys.argv[1], [sys.argv[1], "60000", "+of_c", "of_python"])
+s = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), 2,
+                  is_master=False, timeout=datetime.timedelta(seconds=60))
+s.set("of_python", "p")
+assert s.get("of_c") == b"v"
+print("seen")
+''')
+        r = flaunch('--nproc_per_node=2', d + '/job.py', prog('store_wait'),
+                    seconds=300, env={'PYTHON_EXEC': python()})
+        assert r.code == 0 and r.out == 'seen\n', r
+        r = torchrun('--standalone', '--nproc_per_node=2', d + '/job.py',
+                     prog('store_wait'))
+        assert r.code == 0 and r.out == 'seen\n', r
+
+
+def test_c_ranks_meet_in_a_file_that_pytorch_has_open():
+    with TempDir() as d:
+        with open(d + '/job.py', 'w') as f:
+            f.write('''
+import os, subprocess, sys, torch.distributed as dist
+path = sys.argv[1]
+s = dist.FileStore(path, 3)
+s.set("of_python", "p")
+ranks = [subprocess.Popen(
+    [sys.argv[2], "dist_url=file://" + path, "timeout_ms=60000"],
+    env={**os.environ, "RANK": str(i), "WORLD_SIZE": "2",
+         "LOCAL_RANK": str(i), "LOCAL_WORLD_SIZE": "2"}) for i in range(2)]
+assert s.get("flaunch-address").startswith(b"flaunch1,")
+assert [p.wait() for p in ranks] == [0, 0]
+assert s.get("of_python") == b"p" and os.path.exists(path)
+del s
+assert not os.path.exists(path)
+print("well")
+''')
+        r = program(python(), d + '/job.py', d + '/store', prog('init'),
+                    seconds=300)
+        assert r.code == 0 and r.out.endswith('well\n'), r
+        assert sorted(lines(r.out))[:2] == [
+            'env %d/2 local %d/2 cpu none 1' % (i, i) for i in range(2)], r

@@ -1,6 +1,7 @@
 /*
  * Calls flaunch_init as its arguments say and prints what it got:
- *     init [backend=B] [launcher=L] [timeout_ms=N] [skip=RANK] [ops]
+ *     init [backend=B] [launcher=L] [dist_url=U] [horovod] [timeout_ms=N]
+ *          [skip=RANK] [ops]
  * skip: that rank leaves without a word. ops: every collective with every
  * type and operation, compared with what it must give.
  */
@@ -176,6 +177,10 @@ int main(int argc, char **argv)
             options.dist_backend = value_of;
         } else if (strncmp(argv[i], "launcher=", 9) == 0) {
             options.launcher = value_of;
+        } else if (strncmp(argv[i], "dist_url=", 9) == 0) {
+            options.dist_url = value_of;
+        } else if (strcmp(argv[i], "horovod") == 0) {
+            options.horovod = 1;
         } else if (strncmp(argv[i], "timeout_ms=", 11) == 0) {
             options.timeout_ms = strtoull(value_of, NULL, 10);
         } else if (strncmp(argv[i], "size=", 5) == 0) {
