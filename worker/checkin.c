@@ -9,12 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEY_PREFIX "flaunch/checkin/"
 #define KEY_MAX 128
 /* How long rank 0 waits for one slot before it looks at all open ones. */
 #define LOOK_MS 200
+/* How long another rank waits for rank 0 before it lets itself be seen. */
+#define EARLY_MS 1000
+/* Records that are read to say who else waits. */
+#define SEEN_MAX 512
+/* Records from before are an earlier attempt's. */
+#define SEEN_S 3600
 /* How long rank 0 goes on answering after a bad verdict. */
 #define LINGER_MS 5000
 /* Rank 0 judges this much before its deadline, at most a quarter of it. */
@@ -257,7 +264,7 @@ static int check_alone(struct host *host, uint64_t deadline_ms,
                          &err) < 0) {
         return store_failed(error, &err);
     }
-    mine = value.len == TOKEN_LEN &&
+    mine = value.len >= TOKEN_LEN &&
            memcmp(value.data, host->self->nonce, TOKEN_LEN) == 0;
     buf_destroy(&value);
     return mine ? 0
@@ -349,6 +356,17 @@ static int host_answer_all(struct host *host, uint64_t deadline_ms,
     return rc;
 }
 
+/* The nonce, and for people whose it is. */
+static int publish_nonce(struct host *host, uint64_t deadline_ms,
+                         struct flaunch_error *error)
+{
+    char text[TOKEN_LEN + 300];
+
+    (void)snprintf(text, sizeof(text), "%s pid %u on %s", host->self->nonce,
+                   host->self->pid, host->self->host);
+    return set_text(host->client, KEY_PREFIX "nonce", text, deadline_ms, error);
+}
+
 /* Publish the nonce, collect, judge, answer: 0 where all is well. */
 static int host_run(struct host *host, uint64_t deadline_ms,
                     struct flaunch_error *error)
@@ -357,8 +375,7 @@ static int host_run(struct host *host, uint64_t deadline_ms,
     int rc;
 
     margin_ms = margin_ms < MARGIN_MS ? margin_ms : MARGIN_MS;
-    rc = set_text(host->client, KEY_PREFIX "nonce", host->self->nonce,
-                  deadline_ms, error);
+    rc = publish_nonce(host, deadline_ms, error);
     if (rc == 0) {
         rc = host_collect(host, deadline_ms - margin_ms, deadline_ms, error);
     }
@@ -456,15 +473,105 @@ static int get_text(struct store_client *client, const char *key, char *text,
     return 0;
 }
 
-static int rank_0_silent(int rc, const struct err *err, uint64_t started_ms,
+/* Append the ranks whose records are in the store, each once. */
+static void list_seen(struct store_client *client,
+                      const struct checkin_record *self, char *text,
+                      size_t size)
+{
+    uint64_t deadline_ms = clock_deadline(LINGER_MS);
+    size_t len = 0;
+    int64_t slot;
+    int64_t n;
+
+    text[0] = '\0';
+    if (store_client_add(client, KEY_PREFIX "seq", 0, deadline_ms, &n, NULL) <
+        0) {
+        return;
+    }
+    for (slot = n > SEEN_MAX ? n - SEEN_MAX + 1 : 1; slot <= n; slot++) {
+        struct checkin_record record;
+        struct buf value = { 0 };
+        char name[300];
+        char key[KEY_MAX];
+        bool filled = false;
+        bool good;
+
+        (void)snprintf(key, sizeof(key), KEY_PREFIX "mail/%" PRId64, slot);
+        if (store_client_check(client, key, deadline_ms, &filled, NULL) < 0 ||
+            !filled ||
+            store_client_get(client, key, deadline_ms, &value, NULL) < 0) {
+            continue;
+        }
+        good = checkin_record_decode(value.data, value.len, &record) == 0 &&
+               record.posted_s + SEEN_S > self->posted_s;
+        buf_destroy(&value);
+        (void)snprintf(name, sizeof(name), "rank %u on %.200s", record.rank,
+                       record.host);
+        if (good && strstr(text, name) == NULL && len + 310 < size) {
+            len += (size_t)snprintf(text + len, size - len, "%s%s",
+                                    len > 0 ? ", " : "; here: ", name);
+        }
+    }
+}
+
+/* No answer of rank 0: who it was, if it was there, and who else waits. */
+static int rank_0_silent(struct store_client *client,
+                         const struct checkin_record *self, const char *owner,
+                         int rc, const struct err *err, uint64_t started_ms,
                          struct flaunch_error *error)
 {
+    double seconds = (double)(clock_ms() - started_ms) / 1000;
+    char seen[700];
+
     if (rc != -ETIMEDOUT) {
         return store_failed(error, err);
     }
-    return fail_set(error, FLAUNCH_CHECKIN, rc,
-                    "rank 0 did not come within %.1f s",
-                    (double)(clock_ms() - started_ms) / 1000);
+    list_seen(client, self, seen, sizeof(seen));
+    if (owner[0] == '\0') {
+        return fail_set(error, FLAUNCH_CHECKIN, rc,
+                        "rank 0 did not come within %.1f s%s", seconds, seen);
+    }
+    return fail_set(
+        error, FLAUNCH_CHECKIN, rc,
+        "rank 0 gave no verdict within %.1f s (last seen: %.280s)%s", seconds,
+        owner, seen);
+}
+
+/* The nonce that is there, and behind it whose it is. */
+static int get_nonce(struct store_client *client, struct checkin_record *self,
+                     char *owner, size_t owner_size, uint64_t deadline_ms,
+                     struct err *err)
+{
+    char text[TOKEN_LEN + 300];
+    int rc = get_text(client, KEY_PREFIX "nonce", text, sizeof(text),
+                      deadline_ms, err);
+
+    if (rc == 0) {
+        (void)snprintf(self->nonce, sizeof(self->nonce), "%.*s", TOKEN_LEN,
+                       text);
+        (void)snprintf(owner, owner_size, "%s",
+                       strlen(text) > TOKEN_LEN ? text + TOKEN_LEN + 1 : "");
+    }
+    return rc;
+}
+
+/* Wait for rank 0; where it takes long, be seen by those who wait as well. */
+static int await_rank_0(struct store_client *client,
+                        struct checkin_record *self, char *owner,
+                        size_t owner_size, uint64_t deadline_ms,
+                        struct err *err)
+{
+    uint64_t early_ms = clock_deadline(EARLY_MS);
+    int rc;
+
+    if (early_ms < deadline_ms) {
+        rc = get_nonce(client, self, owner, owner_size, early_ms, err);
+        if (rc != -ETIMEDOUT) {
+            return rc;
+        }
+        (void)post(client, self, deadline_ms, NULL);
+    }
+    return get_nonce(client, self, owner, owner_size, deadline_ms, err);
 }
 
 static int run_other(struct store_client *client, struct checkin_record *self,
@@ -472,16 +579,13 @@ static int run_other(struct store_client *client, struct checkin_record *self,
 {
     uint64_t started_ms = clock_ms();
     char text[VERDICT_MAX + 16];
+    char owner[300] = "";
     char key[KEY_MAX];
     struct err err;
     int rc;
 
-    rc = get_text(client, KEY_PREFIX "nonce", self->nonce, sizeof(self->nonce),
-                  deadline_ms, &err);
-    if (rc < 0) {
-        return rank_0_silent(rc, &err, started_ms, error);
-    }
-    for (;;) {
+    rc = await_rank_0(client, self, owner, sizeof(owner), deadline_ms, &err);
+    while (rc == 0) {
         rc = post(client, self, deadline_ms, error);
         if (rc < 0) {
             return rc;
@@ -489,7 +593,7 @@ static int run_other(struct store_client *client, struct checkin_record *self,
         (void)snprintf(key, sizeof(key), KEY_PREFIX "answer/%s", self->token);
         rc = get_text(client, key, text, sizeof(text), deadline_ms, &err);
         if (rc < 0) {
-            return rank_0_silent(rc, &err, started_ms, error);
+            break;
         }
         if (starts_with(text, answer_ok)) {
             (void)snprintf(self->reached, sizeof(self->reached), "%.63s",
@@ -507,6 +611,7 @@ static int run_other(struct store_client *client, struct checkin_record *self,
         (void)snprintf(self->nonce, sizeof(self->nonce), "%.*s", TOKEN_LEN,
                        text + strlen(answer_again));
     }
+    return rank_0_silent(client, self, owner, rc, &err, started_ms, error);
 }
 
 int checkin(struct store_client *client, struct checkin_record *self,
@@ -514,6 +619,7 @@ int checkin(struct store_client *client, struct checkin_record *self,
             struct flaunch_error *error)
 {
     *n_told_out = 0;
+    self->posted_s = (uint32_t)time(NULL);
     return self->rank == 0
                ? run_rank_0(client, self, deadline_ms, n_told_out, error)
                : run_other(client, self, deadline_ms, error);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The texts of a record, in wire order, after the numbers. */
@@ -18,8 +19,9 @@ struct text_field {
     }
 
 static const struct text_field texts[] = {
-    TEXT(token), TEXT(nonce),   TEXT(host),    TEXT(machine),
-    TEXT(gpu),   TEXT(backend), TEXT(reached), TEXT(error),
+    TEXT(token),   TEXT(nonce),   TEXT(host),      TEXT(machine),
+    TEXT(gpu),     TEXT(visible), TEXT(nccl_path), TEXT(backend),
+    TEXT(reached), TEXT(no_gpu),  TEXT(error),
 };
 
 #define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
@@ -27,8 +29,11 @@ static const struct text_field texts[] = {
 int checkin_record_encode(struct buf *out, const struct checkin_record *record)
 {
     const uint32_t numbers[] = {
-        record->rank, record->world_size,   record->local_rank,
-        record->pid,  record->nccl_version, record->local_rank_assumed,
+        record->rank,          record->world_size,
+        record->local_rank,    record->local_world_size,
+        record->pid,           record->posted_s,
+        record->nccl_version,  record->local_rank_assumed,
+        record->device_plus_1,
     };
     int rc = 0;
     size_t i;
@@ -58,9 +63,12 @@ int checkin_record_decode(const uint8_t *data, size_t len,
     record.rank = reader_u32(&reader);
     record.world_size = reader_u32(&reader);
     record.local_rank = reader_u32(&reader);
+    record.local_world_size = reader_u32(&reader);
     record.pid = reader_u32(&reader);
+    record.posted_s = reader_u32(&reader);
     record.nccl_version = reader_u32(&reader);
     record.local_rank_assumed = reader_u32(&reader) != 0;
+    record.device_plus_1 = reader_u32(&reader);
     for (i = 0; i < N_TEXTS; i++) {
         uint32_t text_len = reader_u32(&reader);
         struct bytes text = reader_bytes(&reader, text_len);
@@ -115,21 +123,56 @@ static bool judge_one(const struct checkin_record *seat, uint32_t world_size,
     return text[0] != '\0';
 }
 
-/* Whether two ranks cannot be in one job. */
-static bool judge_pair(const struct checkin_record *a,
+static bool has_gpu(const struct checkin_record *seat)
+{
+    return seat->gpu[0] != '\0';
+}
+
+/* "auto" came to different backends: somebody has no GPU. */
+static void judge_auto(const struct checkin_record *a,
                        const struct checkin_record *b, char text[VERDICT_MAX])
 {
-    if (strcmp(a->backend, b->backend) != 0) {
+    const struct checkin_record *without = a->no_gpu[0] != '\0' ? a : b;
+    const struct checkin_record *with = without == a ? b : a;
+
+    add(text, "rank %u on %s has no GPU (%s), and rank %u on %s uses one",
+        without->rank, without->host, without->no_gpu, with->rank, with->host);
+}
+
+/* Whether two ranks differ in what all must have in common. */
+static bool judge_common(const struct checkin_record *a,
+                         const struct checkin_record *b, char text[VERDICT_MAX])
+{
+    if (strcmp(a->backend, b->backend) != 0 &&
+        (a->no_gpu[0] != '\0' || b->no_gpu[0] != '\0')) {
+        judge_auto(a, b, text);
+    } else if (strcmp(a->backend, b->backend) != 0) {
         add(text, "rank %u asks for the backend %s and rank %u for %s", a->rank,
             a->backend, b->rank, b->backend);
     } else if (a->nccl_version != b->nccl_version) {
-        add(text, "rank %u on %s has NCCL version %u and rank %u on %s has %u",
-            a->rank, a->host, a->nccl_version, b->rank, b->host,
-            b->nccl_version);
-    } else if (checkin_same_machine(a, b) && a->gpu[0] != '\0' &&
-               strcmp(a->gpu, b->gpu) == 0) {
-        add(text, "ranks %u and %u on %s both use the GPU %s", a->rank, b->rank,
-            a->host, a->gpu);
+        add(text,
+            "rank %u on %s has NCCL version %u (%s) and rank %u on %s has %u "
+            "(%s)",
+            a->rank, a->host, a->nccl_version, a->nccl_path, b->rank, b->host,
+            b->nccl_version, b->nccl_path);
+    }
+    return text[0] != '\0';
+}
+
+/* Whether two ranks, neighbours in the order of by_place, use one thing that
+ * is for one of them. */
+static bool judge_neighbours(const struct checkin_record *a,
+                             const struct checkin_record *b,
+                             char text[VERDICT_MAX])
+{
+    if (has_gpu(a) && strcmp(a->backend, "nccl") == 0 &&
+        strcmp(a->gpu, b->gpu) == 0 &&
+        (strncmp(a->gpu, "GPU-", 4) == 0 || checkin_same_machine(a, b))) {
+        add(text,
+            "ranks %u and %u on %s both use the GPU %s (as cuda:%d and cuda:%d "
+            "with CUDA_VISIBLE_DEVICES=%s and %s)",
+            a->rank, b->rank, a->host, a->gpu, (int)a->device_plus_1 - 1,
+            (int)b->device_plus_1 - 1, a->visible, b->visible);
     } else if (checkin_same_machine(a, b) && a->local_rank_assumed &&
                b->local_rank_assumed) {
         add(text,
@@ -140,26 +183,59 @@ static bool judge_pair(const struct checkin_record *a,
     return text[0] != '\0';
 }
 
-/*
- * Pairs are looked at along a chain where that is enough (backend, versions),
- * and each with each on small jobs only as far as a clash can be: GPUs and
- * local ranks clash within one machine.
- */
+/* What is sorted. */
+struct present {
+    const struct checkin_record *seat;
+};
+
+/* By GPU, then by machine, those who assumed their local rank together. */
+static int by_place(const void *left, const void *right)
+{
+    const struct checkin_record *a = ((const struct present *)left)->seat;
+    const struct checkin_record *b = ((const struct present *)right)->seat;
+    int order = strcmp(a->gpu, b->gpu);
+
+    if (order == 0) {
+        order = strcmp(a->machine, b->machine);
+    }
+    if (order == 0) {
+        order = strcmp(a->host, b->host);
+    }
+    if (order == 0) {
+        order = (int)a->local_rank_assumed - (int)b->local_rank_assumed;
+    }
+    if (order == 0) {
+        order = a->rank < b->rank ? -1 : a->rank > b->rank;
+    }
+    return order;
+}
+
+/* What ranks of one job must and must not have in common. */
 static bool judge_pairs(const struct checkin_record *seats, uint32_t world_size,
                         char text[VERDICT_MAX])
 {
+    struct present *here = calloc((size_t)world_size + 1, sizeof(*here));
+    uint32_t n = 0;
     uint32_t i;
-    uint32_t j;
 
+    if (here == NULL) {
+        add(text, "rank 0 is out of memory");
+        return true;
+    }
     for (i = 0; i < world_size; i++) {
-        for (j = i + 1; j < world_size; j++) {
-            if (is_here(&seats[i]) && is_here(&seats[j]) &&
-                judge_pair(&seats[i], &seats[j], text)) {
-                return true;
-            }
+        if (is_here(&seats[i])) {
+            here[n++].seat = &seats[i];
         }
     }
-    return false;
+    for (i = 1; i < n && text[0] == '\0'; i++) {
+        (void)judge_common(here[0].seat, here[i].seat, text);
+    }
+    qsort(here, n, sizeof(*here), by_place);
+    for (i = 1; i < n && text[0] == '\0'; i++) {
+        (void)judge_neighbours(here[i - 1].seat, here[i].seat, text);
+    }
+    free(here);
+    return text[0] != '\0';
 }
 
 static void name_missing(const struct checkin_record *seats,

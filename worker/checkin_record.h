@@ -16,18 +16,24 @@
 
 struct checkin_record {
     char token[TOKEN_LEN + 1]; /* of this record; random */
-    char nonce[TOKEN_LEN + 1]; /* rank 0's, echoed */
+    char nonce[TOKEN_LEN + 1]; /* rank 0's, echoed; "" before it is known */
     uint32_t rank;
     uint32_t world_size;
     uint32_t local_rank;
+    uint32_t local_world_size;
     bool local_rank_assumed; /* LOCAL_RANK was not set */
     uint32_t pid;
-    uint32_t nccl_version; /* 0: not used */
-    char host[256];        /* for people */
-    char machine[64];      /* the machine's boot id: the same, the same host */
-    char gpu[64];          /* PCI address, "" on the CPU */
+    uint32_t posted_s;      /* wall clock: tells what an old attempt left */
+    uint32_t nccl_version;  /* 0: not used */
+    uint32_t device_plus_1; /* 0: the CPU */
+    char host[256];         /* for people */
+    char machine[64];       /* the machine's boot id: the same, the same host */
+    char gpu[64];           /* its UUID, else its PCI address; "" on the CPU */
+    char visible[128];      /* CUDA_VISIBLE_DEVICES */
+    char nccl_path[128];    /* of the library */
     char backend[16];
     char reached[64]; /* the address at which it reached the store */
+    char no_gpu[160]; /* why "auto" came to gloo */
     char error[512];  /* what kept this rank from going on; "" nothing */
 };
 

@@ -1,9 +1,13 @@
+#include "common/clock.h"
+#include "worker/backend.h"
 #include "worker/fail.h"
-#include "worker/job.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+
+/* A call of NCCL's after flaunch_init. */
+#define NCCL_CALL_MS 300000
 
 /*
  * The collectives. All begin alike: the backend, the arguments; and a rank
@@ -14,11 +18,15 @@ static int need_gloo(const struct flaunch *job, const char *call,
                      struct flaunch_error *error)
 {
     if (job->backend == BACKEND_GLOO) {
-        return 0;
+        return job_check_pid(job, error);
     }
     return fail_set(error, FLAUNCH_USAGE, -ENOTSUP,
-                    "%s needs the backend gloo; this job has %s", call,
-                    job_backend_name(job->backend));
+                    "%s works on host memory, with the backend gloo; this job "
+                    "has %s%s",
+                    call, backend_name(job->backend),
+                    job->backend == BACKEND_NCCL
+                        ? ": use NCCL's own calls with flaunch_nccl_comm()"
+                        : "");
 }
 
 static int need_gloo_and_type(const struct flaunch *job, const char *call,
@@ -120,4 +128,65 @@ int flaunch_barrier(struct flaunch *job, struct flaunch_error *error)
     }
     rc = job->gloo.shim->barrier(job->gloo.group, why, sizeof(why));
     return gloo_result(job, rc, __func__, why, error);
+}
+
+/*
+ * NCCL: the communicator, and parts of it.
+ */
+
+static int need_nccl(const struct flaunch *job, const char *call,
+                     struct flaunch_error *error)
+{
+    if (job->backend == BACKEND_NCCL) {
+        return job_check_pid(job, error);
+    }
+    return fail_set(error, FLAUNCH_USAGE, -ENOTSUP,
+                    "%s needs the backend nccl; this job has %s", call,
+                    backend_name(job->backend));
+}
+
+/* What a later call may take, where flaunch_init had another limit. */
+static uint64_t later_deadline(uint64_t timeout_ms)
+{
+    return clock_deadline(timeout_ms != 0 ? timeout_ms : NCCL_CALL_MS);
+}
+
+void *flaunch_nccl_comm(const struct flaunch *job)
+{
+    return job->backend == BACKEND_NCCL && job_check_pid(job, NULL) == 0
+               ? job->nccl.comm
+               : NULL;
+}
+
+int flaunch_comm_split(struct flaunch *job, int color, int key,
+                       uint64_t timeout_ms, void **comm_out,
+                       struct flaunch_error *error)
+{
+    int rc = need_nccl(job, __func__, error);
+
+    if (rc == 0 && (comm_out == NULL || color < -1)) {
+        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL,
+                      "%s: a color is 0 or more, or -1 for none", __func__);
+    }
+    return rc < 0
+               ? rc
+               : nccl_group_split(&job->nccl, color, key,
+                                  later_deadline(timeout_ms), comm_out, error);
+}
+
+int flaunch_comm_wait(struct flaunch *job, void *comm, uint64_t timeout_ms,
+                      struct flaunch_error *error)
+{
+    int rc = need_nccl(job, __func__, error);
+
+    if (rc == 0 && comm == NULL) {
+        rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s: comm is NULL",
+                      __func__);
+    }
+    if (rc == 0) {
+        rc = nccl_comm_wait(&job->nccl.context, comm,
+                            later_deadline(timeout_ms), error);
+        job->nccl.broken = job->nccl.broken || rc < 0;
+    }
+    return rc;
 }

@@ -13,10 +13,10 @@ int cuda_api_load(struct cuda_api *api_out, struct flaunch_error *error)
 {
     struct cuda_api api = { 0 };
     const struct dynlib_symbol symbols[] = {
-#define ROW(member, symbol) { #symbol, (void **)&api.member },
+#define ROW(member, symbol) { #symbol, (void **)&api.member, false },
         CUDA_API_ROWS(ROW)
 #undef ROW
-            { NULL, NULL },
+            { NULL, NULL, false },
     };
     char why[256];
     int rc;
@@ -30,24 +30,4 @@ int cuda_api_load(struct cuda_api *api_out, struct flaunch_error *error)
     }
     *api_out = api;
     return 0;
-}
-
-int cuda_api_count(const struct cuda_api *api, int *n_out,
-                   struct flaunch_error *error)
-{
-    cuda_error rc = api->get_device_count(n_out);
-    int driver = 0;
-
-    if (rc == CUDA_OK) {
-        return 0;
-    }
-    if (rc == CUDA_NO_DEVICE) {
-        *n_out = 0;
-        return 0;
-    }
-    /* Version 0 tells "no driver" from "driver too old". */
-    (void)api->driver_get_version(&driver);
-    return fail_set(error, FLAUNCH_CUDA, -ENODEV, "CUDA error %u: %s%s", rc,
-                    api->get_error_string(rc),
-                    driver == 0 ? " (no NVIDIA driver is loaded here)" : "");
 }

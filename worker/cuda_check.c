@@ -15,4 +15,16 @@
 CUDA_API_ROWS(ROW)
 #undef ROW
 
-_Static_assert(CUDA_NO_DEVICE == cudaErrorNoDevice, "the error's number");
+_Static_assert(CUDA_INITIALIZATION_ERROR == cudaErrorInitializationError &&
+                   CUDA_STUB_LIBRARY == cudaErrorStubLibrary &&
+                   CUDA_INSUFFICIENT_DRIVER == cudaErrorInsufficientDriver &&
+                   CUDA_DEVICES_UNAVAILABLE == cudaErrorDevicesUnavailable &&
+                   CUDA_NO_DEVICE == cudaErrorNoDevice &&
+                   CUDA_NOT_READY == cudaErrorNotReady &&
+                   CUDA_SYSTEM_NOT_READY == cudaErrorSystemNotReady &&
+                   CUDA_SYSTEM_DRIVER_MISMATCH == cudaErrorSystemDriverMismatch,
+               "the errors' numbers");
+_Static_assert(CUDA_MEMCPY_HOST_TO_DEVICE == cudaMemcpyHostToDevice &&
+                   CUDA_MEMCPY_DEVICE_TO_HOST == cudaMemcpyDeviceToHost &&
+                   CUDA_STREAM_NON_BLOCKING == cudaStreamNonBlocking,
+               "other numbers");

@@ -14,7 +14,10 @@ struct device_request {
     int n_gpus; /* visible here */
     int wanted; /* an explicit device, or -1 */
     int local_rank;
+    int local_world_size;
     bool no_set_device_rank; /* device 0 whatever the local rank */
+    const char *visible;     /* CUDA_VISIBLE_DEVICES, or NULL */
+    const char *binding;     /* what bound GPUs to tasks, or NULL: for people */
 };
 
 /*
@@ -25,5 +28,11 @@ struct device_request {
  */
 int device_choose(const struct device_request *request, int *device_out,
                   struct flaunch_error *error);
+
+/*
+ * Whether CUDA_VISIBLE_DEVICES hides every GPU on purpose: empty, -1, or
+ * Slurm's NoDevFiles.
+ */
+bool device_all_hidden(const char *visible);
 
 #endif

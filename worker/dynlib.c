@@ -9,7 +9,7 @@ static int find_all(void *library, const struct dynlib_symbol *symbols,
 {
     for (; symbols->name != NULL; symbols++) {
         *symbols->address = dlsym(library, symbols->name);
-        if (*symbols->address == NULL) {
+        if (*symbols->address == NULL && !symbols->optional) {
             (void)snprintf(why, why_size, "it lacks %s", symbols->name);
             return -ENOENT;
         }
@@ -37,4 +37,14 @@ int dynlib_load(const char *const *names, const struct dynlib_symbol *symbols,
     }
     *library_out = library;
     return find_all(library, symbols, why, why_size);
+}
+
+void dynlib_path(void *const *function, char *path_out, size_t size)
+{
+    Dl_info info;
+
+    (void)snprintf(path_out, size, "%s",
+                   dladdr(*function, &info) != 0 && info.dli_fname != NULL
+                       ? info.dli_fname
+                       : "");
 }

@@ -4,11 +4,13 @@
 #ifndef FLAUNCH_WORKER_DYNLIB_H
 #define FLAUNCH_WORKER_DYNLIB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct dynlib_symbol {
     const char *name; /* NULL ends the table */
     void **address;
+    bool optional; /* may be missing: its address is then NULL */
 };
 
 /*
@@ -23,5 +25,9 @@ struct dynlib_symbol {
  */
 int dynlib_load(const char *const *names, const struct dynlib_symbol *symbols,
                 void **library_out, char *why, size_t why_size);
+
+/* The file that holds the function that a pointer of a table names; "" where
+ * that is not known. */
+void dynlib_path(void *const *function, char *path_out, size_t size);
 
 #endif

@@ -5,11 +5,10 @@
 #include "common/io.h"
 #include "common/parse.h"
 #include "common/version.h"
+#include "worker/backend.h"
 #include "worker/checkin.h"
-#include "worker/device.h"
 #include "worker/fail.h"
 #include "worker/job.h"
-#include "worker/nccl_api.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,32 +69,6 @@ static int options_read(const struct flaunch_options *given,
     return 0;
 }
 
-const char *job_backend_name(enum backend backend)
-{
-    static const char *const names[N_BACKENDS] = { "none", "gloo", "nccl" };
-
-    return names[backend];
-}
-
-static int backend_read(const char *name, enum backend *backend_out,
-                        struct flaunch_error *error)
-{
-    size_t i;
-
-    if (name == NULL) {
-        *backend_out = BACKEND_NONE;
-        return 0;
-    }
-    for (i = 0; i < N_BACKENDS; i++) {
-        if (strcmp(name, job_backend_name((enum backend)i)) == 0) {
-            *backend_out = (enum backend)i;
-            return 0;
-        }
-    }
-    return fail_set(error, FLAUNCH_USAGE, -EINVAL,
-                    "unknown backend %s: none, gloo and nccl are known", name);
-}
-
 static int deadline_read(uint64_t timeout_ms, uint64_t *deadline_out,
                          struct flaunch_error *error)
 {
@@ -114,87 +87,16 @@ static int deadline_read(uint64_t timeout_ms, uint64_t *deadline_out,
     return 0;
 }
 
-/* Load NCCL and CUDA and choose a GPU; the backend that needs one fails where
- * there is none. */
-static int nccl_prepare(struct flaunch *job,
-                        const struct flaunch_options *options,
-                        struct checkin_record *self,
-                        struct flaunch_error *error)
-{
-    struct device_request request = {
-        .wanted = options->device_plus_1 - 1,
-        .local_rank = job->detected.local_rank,
-        .no_set_device_rank = options->no_set_device_rank != 0,
-    };
-    struct nccl_api nccl;
-    int version = 0;
-    cuda_error cuda_rc;
-    int rc;
-
-    rc = cuda_api_load(&job->cuda, error);
-    if (rc == 0) {
-        rc = cuda_api_count(&job->cuda, &request.n_gpus, error);
-    }
-    if (rc == 0) {
-        rc = device_choose(&request, &job->device, error);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    if (job->device == DEVICE_CPU) {
-        return fail_set(error, FLAUNCH_CUDA, -ENODEV,
-                        "the backend nccl needs a GPU and none is visible "
-                        "here");
-    }
-    cuda_rc = job->cuda.set_device(job->device);
-    if (cuda_rc == CUDA_OK) {
-        cuda_rc = job->cuda.device_get_pci_bus_id(
-            self->gpu, (int)sizeof(self->gpu), job->device);
-    }
-    if (cuda_rc != CUDA_OK) {
-        return fail_set(error, FLAUNCH_CUDA, -ENODEV,
-                        "CUDA device %d: CUDA error %u: %s", job->device,
-                        cuda_rc, job->cuda.get_error_string(cuda_rc));
-    }
-    rc = nccl_api_load(&nccl, error);
-    if (rc == 0) {
-        (void)nccl.get_version(&version);
-        self->nccl_version = (uint32_t)version;
-        rc = fail_set(error, FLAUNCH_NCCL, -ENOTSUP,
-                      "this version of libflaunch opens no NCCL communicator; "
-                      "use the backend none and NCCL's own calls");
-    }
-    return rc;
-}
-
-/* What this rank needs of its own machine; a failure is told to the others. */
-static int backend_prepare(struct flaunch *job,
-                           const struct flaunch_options *options,
-                           struct checkin_record *self,
-                           struct flaunch_error *error)
-{
-    job->device = DEVICE_CPU;
-    switch (job->backend) {
-    case BACKEND_GLOO:
-        return gloo_group_load(&job->gloo, error);
-    case BACKEND_NCCL:
-        return nccl_prepare(job, options, self, error);
-    default:
-        return 0;
-    }
-}
-
 static void self_describe(const struct flaunch *job,
                           struct checkin_record *self)
 {
     self->rank = (uint32_t)job->detected.rank;
     self->world_size = (uint32_t)job->detected.world_size;
     self->local_rank = (uint32_t)job->detected.local_rank;
+    self->local_world_size = (uint32_t)job->detected.local_world_size;
     self->local_rank_assumed = job->detected.launcher == LAUNCHER_ENV &&
                                getenv(ENV_LOCAL_RANK) == NULL;
     self->pid = (uint32_t)getpid();
-    (void)snprintf(self->backend, sizeof(self->backend), "%s",
-                   job_backend_name(job->backend));
     if (gethostname(self->host, sizeof(self->host) - 1) < 0) {
         (void)snprintf(self->host, sizeof(self->host), "(unknown host)");
     }
@@ -229,20 +131,6 @@ static int compare_notes(struct flaunch *job, struct checkin_record *self,
                               clock_deadline(FAREWELL_MS), NULL);
     }
     return rc;
-}
-
-static int backend_open(struct flaunch *job, const struct checkin_record *self,
-                        struct flaunch_error *error)
-{
-    char prefix[64];
-
-    if (job->backend != BACKEND_GLOO || !job->store.open) {
-        return 0; /* a rank alone has nobody to connect to */
-    }
-    (void)snprintf(prefix, sizeof(prefix), "flaunch/gloo/%s", job->nonce);
-    return gloo_group_open(&job->gloo, job->detected.rank,
-                           job->detected.world_size, &job->store.client,
-                           self->reached, prefix, job->deadline_ms, error);
 }
 
 /* As open_flamingo does, so that code which reads them works. */
@@ -308,6 +196,7 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
                     struct flaunch_error *error)
 {
     struct checkin_record self = { 0 };
+    int leave_rc;
     int rc;
 
     rc = backend_read(options->dist_backend, &job->backend, error);
@@ -325,11 +214,11 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
     rc = compare_notes(job, &self, rc, error);
     if (rc == 0) {
         rc = backend_open(job, &self, error);
-    }
-    if (rc == 0) {
-        rc = job_store_leave(&job->store, job->nonce,
-                             (uint32_t)job->detected.world_size - 1,
-                             job->deadline_ms, error);
+        leave_rc = job_store_leave(
+            &job->store, job->nonce, (uint32_t)job->detected.world_size - 1,
+            rc == 0 ? job->deadline_ms : clock_deadline(FAREWELL_MS),
+            rc == 0 ? error : NULL);
+        rc = rc == 0 ? leave_rc : rc;
     }
     if (rc == 0) {
         export_place(&job->detected);
@@ -361,17 +250,19 @@ int flaunch_init(struct flaunch **job_out,
     if (job == NULL) {
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
+    job->pid = getpid();
+    job->cuda.device = DEVICE_CPU;
     job->store.client.fd = -1;
     rc = job_open(job, &read, error);
     if (rc < 0) {
         flaunch_finalize(job);
         return rc;
     }
-    if (job->device == DEVICE_CPU) {
+    if (job->cuda.device == DEVICE_CPU) {
         (void)snprintf(job->device_text, sizeof(job->device_text), "cpu");
     } else {
         (void)snprintf(job->device_text, sizeof(job->device_text), "cuda:%d",
-                       job->device);
+                       job->cuda.device);
     }
     *job_out = job;
     return 0;
@@ -382,9 +273,20 @@ void flaunch_finalize(struct flaunch *job)
     if (job == NULL) {
         return;
     }
-    gloo_group_close(&job->gloo);
-    job_store_close(&job->store);
+    if (job->pid == getpid()) { /* a forked child leaves all to its parent */
+        backend_close(job);
+        job_store_close(&job->store);
+    }
     free(job);
+}
+
+int job_check_pid(const struct flaunch *job, struct flaunch_error *error)
+{
+    return job->pid == getpid()
+               ? 0
+               : fail_set(error, FLAUNCH_USAGE, -EINVAL,
+                          "this process was forked from the one that called "
+                          "flaunch_init: it is no rank of the job");
 }
 
 int flaunch_rank(const struct flaunch *job)
@@ -419,12 +321,12 @@ const char *flaunch_device(const struct flaunch *job)
 
 int flaunch_device_index(const struct flaunch *job)
 {
-    return job->device;
+    return job->cuda.device;
 }
 
 const char *flaunch_backend(const struct flaunch *job)
 {
-    return job_backend_name(job->backend);
+    return backend_name(job->backend);
 }
 
 const char *flaunch_launcher(const struct flaunch *job)

@@ -57,7 +57,8 @@ struct flaunch_error {
 struct flaunch_options {
     size_t size;
     /*
-     * "none": only ranks; "gloo": collectives on host memory; "nccl". The
+     * "none": only ranks and device; "gloo": collectives on host memory;
+     * "nccl": a communicator; "auto": nccl where there is a GPU, else gloo. The
      * default is "none".
      */
     const char *dist_backend;
@@ -175,6 +176,38 @@ int flaunch_all_gather(struct flaunch *job, const void *in, void *out,
 
 /* Return when every rank has called it. */
 int flaunch_barrier(struct flaunch *job, struct flaunch_error *error);
+
+/*
+ * With the backend "nccl".
+ *
+ * All communicators were made non-blocking: a call of NCCL may return
+ * ncclInProgress, and flaunch_comm_wait then waits for it. They belong to the
+ * job; flaunch_finalize ends them, finalised where all is well, aborted where
+ * something failed.
+ */
+
+/* The ncclComm_t over all ranks, on flaunch_device_index(job), which is the
+ * calling thread's current device; NULL with another backend. */
+void *flaunch_nccl_comm(const struct flaunch *job);
+
+/*
+ * A part of that communicator: the ranks that give the same color, ordered by
+ * key, then by rank. All ranks must call it.
+ *
+ * color       0 or more; -1: this rank is in no part, *comm_out gets NULL
+ * timeout_ms  0: 300,000
+ *
+ * Errors: -ENOTSUP (another backend, an NCCL before 2.18), -EIO, -ETIMEDOUT,
+ * after which the job is of no more use.
+ */
+int flaunch_comm_split(struct flaunch *job, int color, int key,
+                       uint64_t timeout_ms, void **comm_out,
+                       struct flaunch_error *error);
+
+/* Wait until comm, the job's or a part, has no call in progress. 0, or -EIO
+ * with NCCL's error, -ETIMEDOUT. timeout_ms as above. */
+int flaunch_comm_wait(struct flaunch *job, void *comm, uint64_t timeout_ms,
+                      struct flaunch_error *error);
 
 /*
  * Leave message, whose first line should say it all, for the report of the

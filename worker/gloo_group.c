@@ -76,8 +76,8 @@ int gloo_group_load(struct gloo_group *gloo, struct flaunch_error *error)
                                          "libflaunch_gloo.so", NULL };
     const struct gloo_shim *(*get_shim)(void) = NULL;
     const struct dynlib_symbol symbols[] = {
-        { "flaunch_gloo_shim", (void **)&get_shim },
-        { NULL, NULL },
+        { "flaunch_gloo_shim", (void **)&get_shim, false },
+        { NULL, NULL, false },
     };
     void *library;
     char why[256];

@@ -14,4 +14,26 @@
 NCCL_API_ROWS(ROW)
 #undef ROW
 
-_Static_assert(NCCL_OK == ncclSuccess, "the result's number");
+_Static_assert(NCCL_OK == ncclSuccess &&
+                   NCCL_INTERNAL_ERROR == ncclInternalError &&
+                   NCCL_INVALID_USAGE == ncclInvalidUsage &&
+                   NCCL_IN_PROGRESS == ncclInProgress,
+               "the results' numbers");
+_Static_assert(NCCL_INT32 == ncclInt32 && NCCL_SUM == ncclSum, "numbers");
+_Static_assert(NCCL_SPLIT_NONE == NCCL_SPLIT_NOCOLOR, "no color");
+_Static_assert(sizeof(struct nccl_id) == sizeof(ncclUniqueId), "the id");
+
+/* The beginning of the config, which versions only append to. */
+#define FIELD(ours, theirs)                                                    \
+    _Static_assert(offsetof(struct nccl_config, ours) ==                       \
+                       offsetof(ncclConfig_t, theirs),                         \
+                   #theirs " stands elsewhere in NCCL's header");
+FIELD(size, size)
+FIELD(magic, magic)
+FIELD(version, version)
+FIELD(blocking, blocking)
+FIELD(cga_cluster_size, cgaClusterSize)
+FIELD(min_ctas, minCTAs)
+FIELD(max_ctas, maxCTAs)
+FIELD(net_name, netName)
+FIELD(split_share, splitShare)

@@ -9,14 +9,14 @@ int pmix_api_load(struct pmix_api *api_out, struct err *err)
 {
     struct pmix_api api = { 0 };
     const struct dynlib_symbol symbols[] = {
-        { "PMIx_Init", (void **)&api.init },
-        { "PMIx_Finalize", (void **)&api.finalize },
-        { "PMIx_Put", (void **)&api.put },
-        { "PMIx_Commit", (void **)&api.commit },
-        { "PMIx_Fence", (void **)&api.fence },
-        { "PMIx_Get", (void **)&api.get },
-        { "PMIx_Error_string", (void **)&api.error_string },
-        { NULL, NULL },
+        { "PMIx_Init", (void **)&api.init, false },
+        { "PMIx_Finalize", (void **)&api.finalize, false },
+        { "PMIx_Put", (void **)&api.put, false },
+        { "PMIx_Commit", (void **)&api.commit, false },
+        { "PMIx_Fence", (void **)&api.fence, false },
+        { "PMIx_Get", (void **)&api.get, false },
+        { "PMIx_Error_string", (void **)&api.error_string, false },
+        { NULL, NULL, false },
     };
     char why[256];
     int rc =

@@ -46,10 +46,11 @@ def clean_env(extra=None, token=None):
                          'MASTER_PORT', 'LOCAL_WORLD_SIZE', 'OMP_NUM_THREADS',
                          'PYTHONUNBUFFERED', 'CUDA_VISIBLE_DEVICES')}
     env['FLAUNCH_TEST_TOKEN'] = token or uuid.uuid4().hex
+    env.update(extra or {})
     if ASAN:
         # Its dlopen does not know the caller's run path.
-        env['LD_LIBRARY_PATH'] = BUILD
-    env.update(extra or {})
+        env['LD_LIBRARY_PATH'] = ':'.join(
+            filter(None, [BUILD, env.get('LD_LIBRARY_PATH')]))
     return {k: v for k, v in env.items() if v is not None}
 
 
@@ -187,6 +188,40 @@ def example(name):
     if not os.path.exists(os.path.join(BUILD, 'libflaunch_gloo.so')):
         raise Skip('gloo is not installed')
     return path
+
+
+def by_hand(n, *args, program=None, env=None, rank_env=None, ranks=None,
+            seconds=LONG):
+    """Start ranks with the plain environment, no launcher; their results.
+    rank_env: {rank: what that one has beside it}."""
+    port = str(free_port())
+    token = 'h%d' % time.monotonic_ns()
+    processes = []
+    for rank in (range(n) if ranks is None else ranks):
+        place = {'RANK': str(rank), 'WORLD_SIZE': str(n),
+                 'LOCAL_RANK': str(rank), 'LOCAL_WORLD_SIZE': str(n),
+                 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port}
+        place.update(env or {})
+        place.update((rank_env or {}).get(rank, {}))
+        processes.append(popen([program or prog('init'), *args], env=place,
+                               token=token))
+    results = [finish(p, seconds) for p in processes]
+    assert_nothing_left(token)
+    return results
+
+
+def same_words(results):
+    """What all of them printed, which must be the same."""
+    said = {r.out for r in results}
+    assert len(said) == 1, said
+    return said.pop()
+
+
+def standin_env(cuda=None, nccl=None):
+    """With our stand-ins for libcudart and libnccl, and their scripts."""
+    return {'LD_LIBRARY_PATH': os.path.join(BUILD, 'tests', 'standin'),
+            'STANDIN_CUDA': cuda, 'STANDIN_NCCL': nccl,
+            'ASAN_OPTIONS': 'detect_leaks=0'}
 
 
 def free_port():

@@ -108,21 +108,40 @@ def assert_places(argv, name, places, env=None):
     assert found == ['%s %s cpu none 1' % (name, place) for place in places], r
 
 
+def assert_nccl(name, launcher, env=None):
+    """The backend nccl on stand-ins, with 2, 4 and 8 ranks; launcher(n) is the
+    command in front."""
+    for n in (2, 4, 8):
+        r = run(launcher(n) + [prog('nccl_job'), 'timeout_ms=100000'],
+                {**standin_env(), **(env or {})})
+        assert r.code == 0, r
+        found = sorted(re.sub(r'^\[\d+\]<stdout>:', '', line)
+                       for line in lines(r.out))
+        odd, even = sum(range(2, n + 1, 2)), sum(range(1, n + 1, 2))
+        wanted = ['%s %d/%d sum %d part %d' % (
+            name, i, n, odd + even, odd if i % 2 else even) for i in range(n)]
+        assert [re.sub(r' cuda:\d+', '', line) for line in found] == wanted, r
+
+
 def one_node(n):
     return ['%d/%d local %d/%d' % (i, n, i, n) for i in range(n)]
 
 
 def test_nobody():
     assert_trains([])
+    r = run([prog('nccl_job')], standin_env())
+    assert r.code == 0 and r.out == 'none 0/1 cuda:0 sum 1 part 1\n', r
 
 
 def test_flaunch():
     assert_trains(flaunch_args(4))
+    assert_nccl('flaunch', flaunch_args)
 
 
 def test_torchrun():
     assert_trains(torchrun(4))
     assert_places(torchrun(4), 'torchrun', one_node(4))
+    assert_nccl('torchrun', torchrun)
 
 
 def test_torchrun_with_python_and_c_ranks_in_one_job():
@@ -139,6 +158,7 @@ def test_open_mpi():
     need_pmix()
     assert_trains(mpirun(4))
     assert_places(mpirun(4), 'openmpi', one_node(4))
+    assert_nccl('openmpi', mpirun)
 
 
 def test_open_mpi_without_pmix_takes_an_address():
@@ -152,16 +172,19 @@ def test_open_mpi_without_pmix_takes_an_address():
 def test_hydra():
     assert_trains(hydra(4))
     assert_places(hydra(4), 'hydra', one_node(4))
+    assert_nccl('hydra', hydra)
 
 
 def test_hydra_with_a_port():
     assert_trains(hydra_port(4))
     assert_places(hydra_port(4), 'hydra', one_node(4))
+    assert_nccl('hydra', hydra_port)
 
 
 def test_horovodrun():
     assert_trains(horovodrun(4))
     assert_places(horovodrun(4), 'horovod', one_node(4))
+    assert_nccl('horovod', horovodrun)
 
 
 def test_slurm():
@@ -174,6 +197,11 @@ def test_slurm():
             srun = ['srun', '--mpi=' + mpi, '-N2', '-n4']
             assert_trains(srun, slurm.env)
             assert_places(srun, 'slurm', two_nodes, slurm.env)
+            # Both nodes are this machine, so each task gets its own GPU.
+            own_gpu = ['sh', '-c', 'CUDA_VISIBLE_DEVICES=$SLURM_PROCID '
+                       'exec "$0" "$@"']
+            assert_nccl('slurm', lambda n: [
+                'srun', '--mpi=' + mpi, '-N2', '-n%d' % n, *own_gpu], slurm.env)
         assert_places(['srun', '-N2', '-n4', '--ntasks-per-node=2',
                        '-m', 'cyclic'], 'slurm', cyclic,
                       slurm.env)

@@ -205,8 +205,7 @@ int main(int argc, char **argv)
                flaunch_local_rank(job), flaunch_local_world_size(job),
                flaunch_device(job), flaunch_backend(job),
                flaunch_distributed(job));
-        if (flaunch_device_index(job) != -1 || flaunch_explain(job)[0] == 0 ||
-            flaunch_version()[0] == 0) {
+        if (flaunch_explain(job)[0] == 0 || flaunch_version()[0] == 0) {
             return 4;
         }
         if (strcmp(flaunch_backend(job), "none") == 0 &&

@@ -24,6 +24,9 @@ static void devices_are_chosen_without_modulo(void **state)
         { { .n_gpus = 4, .wanted = 2, .local_rank = 0 }, 0, 2 },
         { { .n_gpus = 4, .wanted = 4, .local_rank = 0 }, -ENODEV, 0 },
         { { .n_gpus = 0, .wanted = 0 }, -ENODEV, 0 },
+        { { .n_gpus = 3, .wanted = -1, .local_rank = 7, .visible = "2,0,1" },
+          -ENODEV,
+          0 },
         { { .n_gpus = 4,
             .wanted = -1,
             .local_rank = 3,
@@ -73,13 +76,19 @@ static void records_go_round_and_broken_ones_are_refused(void **state)
                                      .rank = 3,
                                      .world_size = 4,
                                      .local_rank = 1,
+                                     .local_world_size = 2,
                                      .local_rank_assumed = true,
                                      .pid = 99,
+                                     .posted_s = 1700000000,
                                      .nccl_version = 22809,
+                                     .device_plus_1 = 2,
                                      .host = "node7",
                                      .machine = "boot",
                                      .gpu = "0000:01:00.0",
+                                     .visible = "1",
+                                     .nccl_path = "/lib/libnccl.so.2",
                                      .backend = "nccl",
+                                     .no_gpu = "no driver",
                                      .error = "no driver" };
     struct checkin_record read;
     struct buf out = { 0 };
@@ -94,7 +103,7 @@ static void records_go_round_and_broken_ones_are_refused(void **state)
     }
     assert_int_equal(buf_append_u8(&out, 0), 0);
     assert_int_equal(checkin_record_decode(out.data, out.len, &read), -EPROTO);
-    out.len = 24;
+    out.len = 36;
     assert_int_equal(buf_append_u32(&out, TOKEN_LEN + 1), 0); /* too long */
     for (i = 0; i < 200; i++) {
         assert_int_equal(buf_append_u8(&out, 'x'), 0);
@@ -152,6 +161,21 @@ static void an_error_of_one_rank_is_everybodys_at_once(void **state)
     verdict_is(seats, 0, true, "rank 2 on host: no driver");
 }
 
+/* Each its own GPU. */
+static void seats_use(struct checkin_record *seats, const char *backend)
+{
+    uint32_t i;
+
+    seats_fill(seats);
+    for (i = 0; i < WORLD; i++) {
+        (void)snprintf(seats[i].gpu, sizeof(seats[i].gpu), "0000:0%u:00.0", i);
+        (void)snprintf(seats[i].visible, sizeof(seats[i].visible), "0,1,2,3");
+        (void)snprintf(seats[i].backend, sizeof(seats[i].backend), "%s",
+                       backend);
+        seats[i].device_plus_1 = i + 1;
+    }
+}
+
 static void what_does_not_fit_together_is_named(void **state)
 {
     struct checkin_record seats[WORLD];
@@ -170,12 +194,27 @@ static void what_does_not_fit_together_is_named(void **state)
     verdict_is(seats, 0, true, "NCCL version");
 
     seats_fill(seats);
-    (void)snprintf(seats[0].gpu, sizeof(seats[0].gpu), "0000:01:00.0");
-    (void)snprintf(seats[1].gpu, sizeof(seats[1].gpu), "0000:01:00.0");
+    seats_use(seats, "nccl");
+    (void)snprintf(seats[3].gpu, sizeof(seats[3].gpu), "0000:01:00.0");
     verdict_is(seats, 0, true,
-               "ranks 0 and 1 on host both use the GPU 0000:01:00.0");
-    (void)snprintf(seats[1].machine, sizeof(seats[1].machine), "other");
+               "ranks 1 and 3 on host both use the GPU 0000:01:00.0 (as cuda:1 "
+               "and cuda:3 with CUDA_VISIBLE_DEVICES=0,1,2,3 and 0,1,2,3)");
+    (void)snprintf(seats[3].machine, sizeof(seats[3].machine), "other");
     verdict_is(seats, 0, true, ""); /* another machine's GPU */
+    /* A UUID is one GPU's, whatever containers call their host. */
+    (void)snprintf(seats[1].gpu, sizeof(seats[1].gpu), "GPU-1");
+    (void)snprintf(seats[3].gpu, sizeof(seats[3].gpu), "GPU-1");
+    verdict_is(seats, 0, true, "ranks 1 and 3 on host both use the GPU GPU-1");
+    seats_use(seats, "gloo"); /* which does not mind */
+    (void)snprintf(seats[3].gpu, sizeof(seats[3].gpu), "0000:01:00.0");
+    verdict_is(seats, 0, true, "");
+
+    seats_use(seats, "nccl");
+    (void)snprintf(seats[2].backend, sizeof(seats[2].backend), "gloo");
+    (void)snprintf(seats[2].no_gpu, sizeof(seats[2].no_gpu), "no driver");
+    verdict_is(seats, 0, true,
+               "rank 2 on host has no GPU (no driver), and rank 0 on host uses "
+               "one");
 
     seats_fill(seats);
     seats[0].local_rank_assumed = seats[3].local_rank_assumed = true;

@@ -1,0 +1,25 @@
+/*
+ * What the environment asks of NCCL, as far as it makes an initialisation fail
+ * or hang; looked at before NCCL is.
+ */
+#ifndef FLAUNCH_WORKER_NCCL_ENV_H
+#define FLAUNCH_WORKER_NCCL_ENV_H
+
+#include "worker/flaunch.h"
+
+#include <stdbool.h>
+
+/* Append a line for each thing that is worth knowing, as far as there is room.
+ */
+void nccl_env_notes(char *text, size_t size);
+
+/*
+ * Whether NCCL_SOCKET_IFNAME matches an interface: a list of prefixes; "=" in
+ * front: of whole names; "^": of what is left out.
+ */
+bool nccl_env_interface_matches(const char *wanted, const char *name);
+
+/* -ENODEV with a sentence where it matches none of this host's. */
+int nccl_env_check_interface(struct flaunch_error *error);
+
+#endif
