@@ -122,7 +122,8 @@ static int nccl_prepare(struct flaunch *job, struct checkin_record *self,
     self->nccl_version = (uint32_t)job->nccl.version;
     (void)snprintf(self->nccl_path, sizeof(self->nccl_path), "%.127s",
                    job->nccl.path);
-    nccl_env_notes(notes, sizeof(notes));
+    nccl_env_notes("\n", notes, sizeof(notes));
+    nccl_env_common(self->settings, sizeof(self->settings));
     detect_explain(&job->detected, "%s", notes);
     note_isolation(job);
     return nccl_env_check_interface(error);

@@ -391,6 +391,7 @@ static int host_run(struct host *host, uint64_t deadline_ms,
 
 static int run_rank_0(struct store_client *client, struct checkin_record *self,
                       uint64_t deadline_ms, uint32_t *n_told_out,
+                      char warning_out[VERDICT_MAX],
                       struct flaunch_error *error)
 {
     struct checkin_record *seats = calloc(self->world_size, sizeof(*seats));
@@ -412,6 +413,9 @@ static int run_rank_0(struct store_client *client, struct checkin_record *self,
     seats[0] = *self;
     rc = host_run(&host, deadline_ms, error);
     *n_told_out = host.n_told;
+    if (rc == 0) {
+        checkin_warn(seats, self->world_size, warning_out);
+    }
     (void)snprintf(self->reached, sizeof(self->reached), "%s", host.reached);
 out:
     free(host.slot_read);
@@ -614,13 +618,30 @@ static int run_other(struct store_client *client, struct checkin_record *self,
     return rank_0_silent(client, self, owner, rc, &err, started_ms, error);
 }
 
+int checkin_nonce(struct store_client *client, char nonce_out[TOKEN_LEN + 1],
+                  uint64_t deadline_ms, struct err *err)
+{
+    struct checkin_record record = { 0 };
+    bool there = false;
+    char owner[8];
+    int rc = store_client_check(client, KEY_PREFIX "nonce", deadline_ms, &there,
+                                err);
+
+    if (rc == 0 && there) {
+        rc = get_nonce(client, &record, owner, sizeof(owner), deadline_ms, err);
+    }
+    memcpy(nonce_out, record.nonce, sizeof(record.nonce));
+    return rc;
+}
+
 int checkin(struct store_client *client, struct checkin_record *self,
             uint64_t deadline_ms, uint32_t *n_told_out,
-            struct flaunch_error *error)
+            char warning_out[VERDICT_MAX], struct flaunch_error *error)
 {
     *n_told_out = 0;
+    warning_out[0] = '\0';
     self->posted_s = (uint32_t)time(NULL);
-    return self->rank == 0
-               ? run_rank_0(client, self, deadline_ms, n_told_out, error)
-               : run_other(client, self, deadline_ms, error);
+    return self->rank == 0 ? run_rank_0(client, self, deadline_ms, n_told_out,
+                                        warning_out, error)
+                           : run_other(client, self, deadline_ms, error);
 }

@@ -20,6 +20,7 @@
  *              the others before they give up
  * n_told_out   on rank 0: how many others were given the verdict; set also
  *              when it is a bad one
+ * warning_out  on rank 0: lines for people about a good job; else ""
  *
  * Returns 0 with the nonce in self->nonce, below which keys of this attempt
  * belong, and in self->reached the address at which ranks of other machines
@@ -28,7 +29,11 @@
  */
 int checkin(struct store_client *client, struct checkin_record *self,
             uint64_t deadline_ms, uint32_t *n_told_out,
-            struct flaunch_error *error);
+            char warning_out[VERDICT_MAX], struct flaunch_error *error);
+
+/* The nonce that rank 0 published last in this store; "" where none did. */
+int checkin_nonce(struct store_client *client, char nonce_out[TOKEN_LEN + 1],
+                  uint64_t deadline_ms, struct err *err);
 
 /* TOKEN_LEN random hexadecimal digits. */
 void checkin_token(char token_out[TOKEN_LEN + 1]);

@@ -19,9 +19,9 @@ struct text_field {
     }
 
 static const struct text_field texts[] = {
-    TEXT(token),   TEXT(nonce),   TEXT(host),      TEXT(machine),
-    TEXT(gpu),     TEXT(visible), TEXT(nccl_path), TEXT(backend),
-    TEXT(reached), TEXT(no_gpu),  TEXT(error),
+    TEXT(token),   TEXT(nonce),    TEXT(host),      TEXT(machine),
+    TEXT(gpu),     TEXT(visible),  TEXT(nccl_path), TEXT(backend),
+    TEXT(reached), TEXT(settings), TEXT(no_gpu),    TEXT(error),
 };
 
 #define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
@@ -295,4 +295,22 @@ bool checkin_judge(const struct checkin_record *seats, uint32_t world_size,
         return true;
     }
     return false;
+}
+
+void checkin_warn(const struct checkin_record *seats, uint32_t world_size,
+                  char text_out[VERDICT_MAX])
+{
+    uint32_t i;
+
+    text_out[0] = '\0';
+    for (i = 1; i < world_size; i++) {
+        if (strcmp(seats[i].settings, seats[0].settings) != 0) {
+            add(text_out,
+                "nccl: settings differ, which may hang: rank 0 on %s has "
+                "\"%s\" and rank %u on %s \"%s\"\n",
+                seats[0].host, seats[0].settings, i, seats[i].host,
+                seats[i].settings);
+            return;
+        }
+    }
 }

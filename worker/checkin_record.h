@@ -32,9 +32,10 @@ struct checkin_record {
     char visible[128];      /* CUDA_VISIBLE_DEVICES */
     char nccl_path[128];    /* of the library */
     char backend[16];
-    char reached[64]; /* the address at which it reached the store */
-    char no_gpu[160]; /* why "auto" came to gloo */
-    char error[512];  /* what kept this rank from going on; "" nothing */
+    char reached[64];   /* the address at which it reached the store */
+    char settings[256]; /* variables of NCCL that all should have alike */
+    char no_gpu[160];   /* why "auto" came to gloo */
+    char error[512];    /* what kept this rank from going on; "" nothing */
 };
 
 /* Append the record: 0 or -ENOMEM. */
@@ -59,5 +60,12 @@ bool checkin_same_machine(const struct checkin_record *a,
  */
 bool checkin_judge(const struct checkin_record *seats, uint32_t world_size,
                    double waited_s, char text_out[VERDICT_MAX]);
+
+/*
+ * What is no error but worth knowing of a job that is whole: lines for
+ * flaunch_explain(), "" where there are none.
+ */
+void checkin_warn(const struct checkin_record *seats, uint32_t world_size,
+                  char text_out[VERDICT_MAX]);
 
 #endif

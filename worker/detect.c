@@ -26,7 +26,7 @@ struct reading {
     const char *wanted; /* the launcher asked for, or NULL */
     struct detected *out;
     struct flaunch_error *error;
-    char half[WHY_MAX + 32]; /* the first record that was not whole, and why */
+    char half[600]; /* the records that are not whole, and why */
 };
 
 void detect_explain(struct detected *detected, const char *format, ...)
@@ -603,6 +603,7 @@ static int consider(struct reading *reading, const struct record_names *names,
     const char *name = launcher_name(names->launcher);
     char why[WHY_MAX] = "";
     struct place place;
+    size_t half_len;
     enum environ_result result =
         read_record(reading, names, &place, why, sizeof(why));
     int rc;
@@ -626,10 +627,9 @@ static int consider(struct reading *reading, const struct record_names *names,
         return fail_set(reading->error, FLAUNCH_ENVIRONMENT, -EINVAL,
                         "launcher %s: %s", name, why);
     }
-    if (reading->half[0] == '\0') {
-        (void)snprintf(reading->half, sizeof(reading->half), "%s: %s", name,
-                       why);
-    }
+    half_len = strlen(reading->half);
+    (void)snprintf(reading->half + half_len, sizeof(reading->half) - half_len,
+                   "%s%s: %s", half_len > 0 ? "; " : "", name, why);
     return 0;
 }
 

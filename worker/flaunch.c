@@ -114,6 +114,7 @@ static void self_describe(const struct flaunch *job,
 static int compare_notes(struct flaunch *job, struct checkin_record *self,
                          int own_rc, struct flaunch_error *error)
 {
+    char warning[VERDICT_MAX];
     uint32_t n_told = 0;
     int rc;
 
@@ -123,7 +124,9 @@ static int compare_notes(struct flaunch *job, struct checkin_record *self,
     if (!job->store.open) {
         return own_rc; /* a job of one has nobody to tell */
     }
-    rc = checkin(&job->store.client, self, job->deadline_ms, &n_told, error);
+    rc = checkin(&job->store.client, self, job->deadline_ms, &n_told, warning,
+                 error);
+    detect_explain(&job->detected, "%s", warning);
     (void)snprintf(job->nonce, sizeof(job->nonce), "%s", self->nonce);
     if (rc < 0 && job->nonce[0] != '\0') {
         /* Those who were told must have read it before the store ends. */
@@ -163,6 +166,17 @@ static void export_place(const struct detected *detected)
     }
 }
 
+/* What has been found since the last time, where FLAUNCH_DEBUG asks. */
+static void say_explanation(struct flaunch *job)
+{
+    const char *text = job->detected.explanation;
+
+    if (debug_asked("env") && text[job->n_said] != '\0') {
+        (void)fprintf(stderr, "libflaunch: %s", text + job->n_said);
+        job->n_said = strlen(text);
+    }
+}
+
 static int find_place(struct flaunch *job,
                       const struct flaunch_options *options,
                       struct flaunch_error *error)
@@ -173,9 +187,7 @@ static int find_place(struct flaunch *job,
     struct detected *detected = &job->detected;
     int rc = detect(&view, &wish, detected, error);
 
-    if (debug_asked("env")) {
-        (void)fprintf(stderr, "libflaunch: %s", detected->explanation);
-    }
+    say_explanation(job);
     if (rc == 0) {
         rc = job_store_open(&job->store, detected, job->deadline_ms, error);
     }
@@ -254,6 +266,7 @@ int flaunch_init(struct flaunch **job_out,
     job->cuda.device = DEVICE_CPU;
     job->store.client.fd = -1;
     rc = job_open(job, &read, error);
+    say_explanation(job);
     if (rc < 0) {
         flaunch_finalize(job);
         return rc;

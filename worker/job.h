@@ -25,6 +25,7 @@ enum backend {
 struct flaunch {
     pid_t pid; /* after a fork the child's copy is of no use */
     struct detected detected;
+    size_t n_said; /* bytes of its explanation that were printed */
     enum backend backend;
     struct cuda_device cuda;
     char device_text[16];

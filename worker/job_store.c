@@ -76,6 +76,35 @@ static int sign(struct job_store *store, uint16_t port, const char *token,
                    : rc;
 }
 
+static void left_key(const char *nonce, char *key, size_t size)
+{
+    (void)snprintf(key, size, "flaunch/left/%s", nonce);
+}
+
+/*
+ * Whether some rank has already left a job in this store: then it serves an
+ * earlier job of these very processes, and rank 0 has yet to end it. Of a new
+ * job nobody leaves before all have come.
+ */
+static int check_unused(struct job_store *store, uint64_t deadline_ms,
+                        struct err *err)
+{
+    char nonce[TOKEN_LEN + 1];
+    bool there = false;
+    char key[64];
+    int rc = checkin_nonce(&store->client, nonce, deadline_ms, err);
+
+    if (rc < 0 || nonce[0] == '\0') {
+        return rc;
+    }
+    left_key(nonce, key, sizeof(key));
+    rc = store_client_check(&store->client, key, deadline_ms, &there, err);
+    return rc == 0 && there
+               ? err_set(err, -EALREADY, "store %s port %u is an earlier job's",
+                         store->client.host, store->client.port)
+               : rc;
+}
+
 /* Try one address: 0 where this job's store is there. */
 static int try_address(struct job_store *store, const char *host, uint16_t port,
                        const char *token, uint64_t deadline_ms, struct err *err)
@@ -95,6 +124,9 @@ static int try_address(struct job_store *store, const char *host, uint16_t port,
     if (rc == 0 && !ours) {
         rc = err_set(err, -EXDEV, "store %s port %u is another job's", host,
                      port);
+    }
+    if (rc == 0) {
+        rc = check_unused(store, try_ms, err);
     }
     if (rc < 0) {
         store_client_close(&store->client);
@@ -129,6 +161,30 @@ static bool wait_a_little(uint64_t *pause_ms, uint64_t deadline_ms)
 
 /* --- an address that all know ------------------------------------------- */
 
+/* Connect; past a store that rank 0 still serves for an earlier job. */
+static int connect_new(struct job_store *store, const struct detected *detected,
+                       uint64_t deadline_ms, struct err *err)
+{
+    bool old_is_possible =
+        detected->channel == CHANNEL_ADDRESS && detected->rank != 0;
+    uint64_t pause_ms = PAUSE_FIRST_MS;
+    int rc;
+
+    do {
+        rc = store_client_connect(&store->client, detected->host,
+                                  detected->port, deadline_ms, err);
+        if (rc < 0 || !old_is_possible) {
+            return rc;
+        }
+        rc = check_unused(store, deadline_ms, err);
+        if (rc == 0) {
+            return 0;
+        }
+        store_client_close(&store->client);
+    } while (wait_a_little(&pause_ms, deadline_ms));
+    return rc;
+}
+
 static int open_address(struct job_store *store,
                         const struct detected *detected, uint64_t deadline_ms,
                         struct flaunch_error *error)
@@ -145,8 +201,7 @@ static int open_address(struct job_store *store,
                             detected->host, detected->port, err.text);
         }
     }
-    if (store_client_connect(&store->client, detected->host, detected->port,
-                             deadline_ms, &err) < 0) {
+    if (connect_new(store, detected, deadline_ms, &err) < 0) {
         return fail(error, detected, &err);
     }
     return 0;
@@ -346,7 +401,7 @@ int job_store_leave(struct job_store *store, const char *name,
     struct err err;
     int rc = 0;
 
-    (void)snprintf(key, sizeof(key), "flaunch/left/%s", name);
+    left_key(name, key, sizeof(key));
     if (store->open && store->by_rank_0) {
         rc = store_client_add(&store->client, key, store->host == NULL,
                               deadline_ms, &n_left, &err);

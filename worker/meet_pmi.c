@@ -18,10 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct pmi {
     int fd;
+    bool inherited;
     bool greeted; /* then finalize, or the others are killed */
     char space[256];
     char line[PMI_LINE_MAX]; /* the newest answer */
@@ -128,7 +130,13 @@ static void pmi_close(struct meet *meet, uint64_t deadline_ms)
     if (pmi->greeted) {
         (void)request(pmi, deadline_ms, "finalize_ack", NULL, "cmd=finalize\n");
     }
-    (void)close(pmi->fd);
+    if (pmi->inherited) {
+        /* It stays open, dead: whoever reads PMI_FD later must not find
+         * another socket under that number. */
+        (void)shutdown(pmi->fd, SHUT_RDWR);
+    } else if (pmi->fd >= 0) {
+        (void)close(pmi->fd);
+    }
     free(pmi);
 }
 
@@ -223,6 +231,11 @@ static int greet(struct meet *meet, struct detected *detected,
     int rc = request(pmi, deadline_ms, "response_to_init", err,
                      "cmd=init pmi_version=1 pmi_subversion=1\n");
 
+    if (rc == -EPIPE || rc == -ECONNRESET) {
+        return err_set(err, rc,
+                       "PMI has ended: it serves one flaunch_init, or one "
+                       "MPI_Init, in each process");
+    }
     if (rc < 0) {
         return rc;
     }
@@ -255,6 +268,7 @@ int meet_pmi_open(struct meet *meet, struct detected *detected,
     }
     if (inherited != NULL && parse_int(inherited, 0, INT32_MAX, &fd) == 0) {
         pmi->fd = (int)fd;
+        pmi->inherited = true;
         (void)fcntl(pmi->fd, F_SETFD, FD_CLOEXEC);
     } else {
         pmi->fd = -1;

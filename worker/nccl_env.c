@@ -14,57 +14,88 @@
 /* NCCL takes up to some 10 MB of it for each pair of ranks. */
 #define SHM_ENOUGH_MB 512
 
-static void note(char *text, size_t size, const char *line)
-{
-    size_t len = strlen(text);
+/* Where ranks differ in one of these, they hang or cut messages. */
+static const char *const common_names[] = {
+    "NCCL_ALGO",         "NCCL_PROTO",
+    "NCCL_BUFFSIZE",     "NCCL_IB_DISABLE",
+    "NCCL_NET",          "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",    "NCCL_SHM_DISABLE",
+    "NCCL_CUMEM_ENABLE", "NCCL_CUMEM_HOST_ENABLE",
+};
 
-    (void)snprintf(text + len, size - len, "nccl: %s\n", line);
+struct notes {
+    const char *end;
+    char *text;
+    size_t size;
+};
+
+static void note(const struct notes *notes, const char *sentence)
+{
+    size_t len = strlen(notes->text);
+
+    (void)snprintf(notes->text + len, notes->size - len, "%s%s", sentence,
+                   notes->end);
 }
 
-static void note_shm(char *text, size_t size)
+static void note_shm(const struct notes *notes)
 {
     struct statvfs status;
-    char line[160];
     unsigned long long free_mb;
+    char sentence[160];
 
     if (statvfs("/dev/shm", &status) < 0) {
         return;
     }
     free_mb = (unsigned long long)status.f_bavail * status.f_frsize >> 20;
     if (free_mb < SHM_ENOUGH_MB) {
-        (void)snprintf(line, sizeof(line),
+        (void)snprintf(sentence, sizeof(sentence),
                        "/dev/shm has %llu MB free: containers want "
                        "--shm-size=1g",
                        free_mb);
-        note(text, size, line);
+        note(notes, sentence);
     }
 }
 
-void nccl_env_notes(char *text, size_t size)
+void nccl_env_notes(const char *end, char *text, size_t size)
 {
+    struct notes notes = { .end = end, .size = size };
     const char *blocking = getenv("NCCL_COMM_BLOCKING");
 
+    notes.text = text;
     if (getenv("NCCL_COMM_ID") != NULL) {
-        note(text, size,
-             "NCCL_COMM_ID is set: every communicator of every job there meets "
-             "at one address");
+        note(&notes, "NCCL_COMM_ID is set: every communicator of every job "
+                     "there meets at one address");
     }
     if (blocking != NULL && strcmp(blocking, "1") == 0) {
-        note(text, size,
-             "NCCL_COMM_BLOCKING=1 is set: a call that hangs cannot be "
-             "aborted");
+        note(&notes, "NCCL_COMM_BLOCKING=1 is set: a call that hangs cannot "
+                     "be aborted");
     }
     if (getenv("NCCL_IGNORE_NET_MISMATCH") != NULL) {
-        note(text, size,
-             "NCCL_IGNORE_NET_MISMATCH is set: it turns an error into a hang");
+        note(&notes, "NCCL_IGNORE_NET_MISMATCH is set: it turns an error into "
+                     "a hang");
     }
     if (getenv("NCCL_CONF_FILE") != NULL ||
         access("/etc/nccl.conf", F_OK) == 0) {
-        note(text, size,
-             "a file of settings is read as well (NCCL_CONF_FILE, "
-             "/etc/nccl.conf)");
+        note(&notes, "NCCL reads a file of settings as well (NCCL_CONF_FILE, "
+                     "/etc/nccl.conf)");
     }
-    note_shm(text, size);
+    note_shm(&notes);
+}
+
+void nccl_env_common(char *text, size_t size)
+{
+    size_t len = 0;
+    size_t i;
+
+    text[0] = '\0';
+    for (i = 0; i < sizeof(common_names) / sizeof(common_names[0]); i++) {
+        const char *value = getenv(common_names[i]);
+
+        if (value != NULL && len < size) {
+            len += (size_t)snprintf(text + len, size - len, "%s%s=%.40s",
+                                    len > 0 ? " " : "", common_names[i], value);
+        }
+    }
 }
 
 bool nccl_env_interface_matches(const char *wanted, const char *name)

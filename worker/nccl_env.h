@@ -9,9 +9,12 @@
 
 #include <stdbool.h>
 
-/* Append a line for each thing that is worth knowing, as far as there is room.
- */
-void nccl_env_notes(char *text, size_t size);
+/* Append a sentence for each thing that is worth knowing, each followed by
+ * end, as far as there is room. */
+void nccl_env_notes(const char *end, char *text, size_t size);
+
+/* The variables that all ranks must have alike, as "NAME=VALUE ...". */
+void nccl_env_common(char *text, size_t size);
 
 /*
  * Whether NCCL_SOCKET_IFNAME matches an interface: a list of prefixes; "=" in

@@ -332,14 +332,13 @@ static void tell_failure(struct opening *opening)
     char why[512];
     char notes[300] = "";
 
-    nccl_env_notes(notes, sizeof(notes));
+    nccl_env_notes("; ", notes, sizeof(notes));
     (void)snprintf(why, sizeof(why), "%.500s", opening->error->text);
     (void)fail_set(opening->error, opening->error->domain, opening->error->code,
-                   "rank %d on %.200s: %s; NCCL %d.%d.%d (%.100s), cuda:%d%s",
-                   request->rank, request->host, why, group->version / 10000,
-                   group->version / 100 % 100, group->version % 100,
-                   group->path, group->context.device,
-                   notes[0] != '\0' ? "; see flaunch_explain()" : "");
+                   "rank %d on %.100s: %s; %sNCCL %d.%d.%d (%.100s), cuda:%d",
+                   request->rank, request->host, why, notes,
+                   group->version / 10000, group->version / 100 % 100,
+                   group->version % 100, group->path, group->context.device);
     if (request->client != NULL) {
         alarm_raise(request->client, request->prefix, opening->error,
                     request->deadline_ms);

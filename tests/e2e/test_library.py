@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 from harness import *
@@ -204,3 +205,95 @@ os.execv(sys.argv[1], sys.argv[1:])
     # Later tries find their only port in TIME_WAIT.
     assert r.code == 1, r
     assert 'Connection refused' in r.out or 'Cannot assign' in r.out, r
+
+
+def test_nothing_of_the_process_is_touched():
+    """flaunch_init on a second thread: no handler, no output, no descriptor
+    that exec keeps."""
+    for backend in ('none', 'gloo', 'nccl'):
+        if backend == 'gloo' and not os.path.exists(
+                os.path.join(BUILD, 'libflaunch_gloo.so')):
+            continue
+        for r in by_hand(2, backend, program=prog('rules'),
+                         env=standin_env() if backend == 'nccl' else None):
+            assert r.code == 0 and r.out == r.err == '', (backend, r)
+
+
+def test_a_program_built_with_an_older_header_works():
+    """Its options end where the first version's did, with other names."""
+    with TempDir() as d:
+        with open(d + '/old.c', 'w') as f:
+            f.write('''
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+struct flaunch;
+struct flaunch_error { int domain; int code; char text[1024]; };
+struct flaunch_options {
+    size_t size;
+    const char *backend;
+    const char *launcher;
+    uint64_t timeout_ms;
+    int device_plus_1;
+    int no_set_device_rank;
+};
+int flaunch_init(struct flaunch **, const struct flaunch_options *,
+                 struct flaunch_error *);
+int flaunch_world_size(const struct flaunch *);
+void flaunch_finalize(struct flaunch *);
+int main(void)
+{
+    struct { struct flaunch_options options; char guard[64]; } memory = {
+        { sizeof(struct flaunch_options), "none", NULL, 60000, 0, 0 },
+        "what lies behind is none of the library's business" };
+    struct flaunch_error error;
+    struct flaunch *job;
+    if (flaunch_init(&job, &memory.options, &error) < 0)
+        return printf("%s\\n", error.text), 1;
+    printf("%d\\n", flaunch_world_size(job));
+    flaunch_finalize(job);
+}
+''')
+        if ASAN:
+            raise Skip('not as a sanitized build: the program would need it')
+        subprocess.run(['cc', '-Wall', '-Werror', '-o', d + '/old', d + '/old.c',
+                        '-L' + BUILD, '-lflaunch', '-Wl,-rpath,' + BUILD],
+                       check=True)
+        r = flaunch('--nproc-per-node=2', d + '/old')
+        assert r.code == 0 and r.out == '2\n2\n', r
+
+
+def test_another_servers_port_is_told():
+    """Something that listens and never speaks the store's language."""
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        s.listen()
+        r = program(prog('init'), 'timeout_ms=30000', env={
+            'RANK': '1', 'WORLD_SIZE': '2', 'LOCAL_RANK': '1',
+            'LOCAL_WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1',
+            'MASTER_PORT': str(s.getsockname()[1])})
+    assert r.code == 1 and 'is no store of PyTorch 2.2 or later' in r.out, r
+
+
+def test_a_rank_that_waits_in_vain_names_those_who_wait_too():
+    """The store is there, as under a launcher, and rank 0 is not."""
+    script = ('test $RANK = 0 && exec sleep 5; FLAUNCH_LAUNCHER=torchrun '
+              'exec "$0" timeout_ms=3000')
+    r = flaunch('--nproc-per-node=3', '--max-spread=100', 'sh', '-c', script,
+                prog('init'))
+    assert re.search(r'error 5: rank 0 did not come within \d+\.\d s; here: '
+                     r'rank [12] on \S+, rank [12] on ', r.out), r
+
+
+def test_dist_url_and_horovod_are_options():
+    url = 'dist_url=tcp://127.0.0.1:%d' % free_port()
+    for i, r in enumerate(by_hand(2, url, env={'MASTER_ADDR': None,
+                                               'MASTER_PORT': None})):
+        assert r.code == 0 and r.out.startswith('env %d/2' % i), r
+    r = program(prog('init'), 'dist_url=http://x', env={
+        'RANK': '0', 'WORLD_SIZE': '2'})
+    assert r.code == 1 and 'tcp://HOST:PORT and file:///PATH are known' in \
+        r.out, r
+    r = flaunch(prog('init'), 'horovod')
+    assert r.code == 1 and 'the option horovod is set, and neither Horovod nor ' \
+        'an MPI launcher' in r.out, r

@@ -205,7 +205,7 @@ def test_blocking_communicators_keep_the_deadline():
                    env={'NCCL_COMM_BLOCKING': '1'})
     for r in results:
         assert r.code == 1 and 'NCCL did not come up within' in r.out, results
-        assert 'see flaunch_explain()' in r.out, results
+        assert 'NCCL_COMM_BLOCKING=1 is set' in r.out, results
 
 
 def test_settings_that_spoil_things_are_noted():
@@ -213,7 +213,14 @@ def test_settings_that_spoil_things_are_noted():
     assert r.code == 0, r
     r = program(prog('nccl_job'), env={
         **standin_env(nccl='id=2'), 'NCCL_COMM_ID': 'h:1'})
-    assert 'see flaunch_explain()' in r.out, r
+    assert 'NCCL_COMM_ID is set: every communicator' in r.out, r
+    r = program(prog('nccl_job'), env={
+        **standin_env(), 'NCCL_COMM_ID': 'h:1', 'FLAUNCH_DEBUG': 'env'})
+    assert 'NCCL_COMM_ID is set: every communicator' in r.err, r
+    results = by_hand(2, program=prog('nccl_job'),
+                      env={**standin_env(), 'FLAUNCH_DEBUG': 'env'},
+                      rank_env={1: {'NCCL_PROTO': 'LL'}})
+    assert 'settings differ' in results[0].err, results
 
 
 def test_an_interface_that_is_not_there_is_told_with_those_that_are():

@@ -175,6 +175,17 @@ def test_hydra():
     assert_nccl('hydra', hydra)
 
 
+def test_two_jobs_in_one_process():
+    """PMIx gives its values anew; PMI has ended with the first job, and says
+    so instead of speaking to whatever has its descriptor's number."""
+    for name, argv in (('openmpi', mpirun(2)), ('hydra', hydra(2))):
+        r = run(argv + [prog('nccl_job'), 'twice'], standin_env())
+        assert r.out.count('sum 3') == (4 if name == 'openmpi' else 2), r
+        assert r.code == 0 or name == 'hydra', r
+        assert name == 'openmpi' or r.out.count(
+            'PMI has ended: it serves one flaunch_init') == 2, r
+
+
 def test_hydra_with_a_port():
     assert_trains(hydra_port(4))
     assert_places(hydra_port(4), 'hydra', one_node(4))

@@ -140,6 +140,17 @@ def test_a_restart_by_torchrun_is_not_fooled_by_the_old_store():
                     if line.startswith('torchrun ')]) == 4, r
 
 
+def test_a_restart_by_torchrun_uses_new_nccl_ids():
+    """One store over the restart, and in each attempt the same attempt
+    number twice."""
+    r = torchrun('--nnodes=1', '--nproc_per_node=2', '--max-restarts=1',
+                 '--master-port=%d' % free_port(), '--no-python', 'sh', '-c',
+                 '"$0" && "$0" && { test $RANK$TORCHELASTIC_RESTART_COUNT != 10 '
+                 '|| exit 3; }', prog('nccl_job'), env=standin_env())
+    assert r.code == 0, r
+    assert r.out.count('sum 3') == 8, r
+
+
 def test_torchrun_inside_flaunch_is_the_inner_launcher():
     r = flaunch('--nproc_per_node=1', python(), '-m', 'torch.distributed.run',
                 '--standalone', '--nproc_per_node=2', '--no-python',

@@ -11,7 +11,23 @@
 
 typedef struct CUstream_st *stream_t;
 
+/* The current device is a thread's own, and 0 until it says otherwise. */
 static __thread int current;
+
+/* With "only_own", whatever makes a context must be on the device that the
+ * process chose first: on another it takes memory there. */
+static int chosen = -1;
+
+static void make_context(void)
+{
+    char value[64];
+
+    if (script_get(CUDART, "only_own", value) && current != chosen) {
+        (void)fprintf(stderr, "standin: a context on device %d, not %d\n",
+                      current, chosen);
+        abort();
+    }
+}
 
 /* The physical numbers of the visible GPUs. */
 static int visible(int numbers[GPUS_MAX])
@@ -72,6 +88,8 @@ unsigned cudaSetDevice(int device)
         return 101;
     }
     current = device;
+    chosen = chosen < 0 ? device : chosen;
+    make_context();
     return 0;
 }
 
@@ -124,12 +142,14 @@ const char *cudaGetErrorString(unsigned error)
 
 unsigned cudaMalloc(void **pointer, size_t size)
 {
+    make_context();
     *pointer = malloc(size > 0 ? size : 1);
     return *pointer != NULL ? 0 : 2;
 }
 
 unsigned cudaFree(void *pointer)
 {
+    make_context();
     free(pointer);
     return 0;
 }
@@ -154,6 +174,7 @@ unsigned cudaStreamCreateWithFlags(stream_t *stream, unsigned flags)
     struct CUstream_st *made = calloc(1, sizeof(*made));
 
     (void)flags;
+    make_context();
     if (made == NULL) {
         return 2;
     }

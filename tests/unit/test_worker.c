@@ -4,6 +4,8 @@
 #include "tests/unit/unit.h"
 #include "worker/checkin_record.h"
 #include "worker/device.h"
+#include "worker/nccl_env.h"
+#include "worker/nccl_roots.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -88,6 +90,7 @@ static void records_go_round_and_broken_ones_are_refused(void **state)
                                      .visible = "1",
                                      .nccl_path = "/lib/libnccl.so.2",
                                      .backend = "nccl",
+                                     .settings = "NCCL_ALGO=Ring",
                                      .no_gpu = "no driver",
                                      .error = "no driver" };
     struct checkin_record read;
@@ -223,6 +226,68 @@ static void what_does_not_fit_together_is_named(void **state)
     verdict_is(seats, 0, true, "");
 }
 
+static void settings_that_differ_are_warned_of(void **state)
+{
+    struct checkin_record seats[WORLD];
+    char text[VERDICT_MAX];
+
+    (void)state;
+    seats_fill(seats);
+    checkin_warn(seats, WORLD, text);
+    assert_string_equal(text, "");
+    (void)snprintf(seats[2].settings, sizeof(seats[2].settings),
+                   "NCCL_ALGO=Ring");
+    checkin_warn(seats, WORLD, text);
+    assert_non_null(strstr(text, "rank 0 on host has \"\" and rank 2 on host "
+                                 "\"NCCL_ALGO=Ring\""));
+    verdict_is(seats, 0, true, "");
+}
+
+static void interfaces_match_as_nccl_matches_them(void **state)
+{
+    (void)state;
+    assert_true(nccl_env_interface_matches("eth", "eth0"));
+    assert_true(nccl_env_interface_matches("ib,eth0", "eth0"));
+    assert_false(nccl_env_interface_matches("=eth", "eth0"));
+    assert_true(nccl_env_interface_matches("=eth0,lo", "lo"));
+    assert_false(nccl_env_interface_matches("^eth", "eth0"));
+    assert_true(nccl_env_interface_matches("^docker,lo", "eth0"));
+    assert_false(nccl_env_interface_matches("^=lo", "lo"));
+    assert_true(nccl_env_interface_matches("^=lo", "lo0"));
+}
+
+static void roots_are_where_nccl_expects_them(void **state)
+{
+    int i;
+
+    (void)state;
+    assert_int_equal(nccl_roots_count(1), 1);
+    assert_int_equal(nccl_roots_count(256), 1);
+    assert_int_equal(nccl_roots_count(257), 3);
+    assert_int_equal(nccl_roots_count(16384), 128);
+    /* 10 ranks and 4 roots: blocks of 3, 3, 2, 2 */
+    assert_int_equal(nccl_root_rank(0, 4, 10), 0);
+    assert_int_equal(nccl_root_rank(1, 4, 10), 3);
+    assert_int_equal(nccl_root_rank(2, 4, 10), 6);
+    assert_int_equal(nccl_root_rank(3, 4, 10), 8);
+    for (i = 0; i < 10; i++) {
+        int index = nccl_root_index(i, 4, 10);
+
+        assert_int_equal(index >= 0, i == 0 || i == 3 || i == 6 || i == 8);
+    }
+}
+
+static void hidden_gpus_are_told_from_wrong_ones(void **state)
+{
+    (void)state;
+    assert_false(device_all_hidden(NULL));
+    assert_true(device_all_hidden(""));
+    assert_true(device_all_hidden("-1"));
+    assert_true(device_all_hidden("NoDevFiles"));
+    assert_false(device_all_hidden("0"));
+    assert_false(device_all_hidden("GPU-abc"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +297,10 @@ int main(void)
         cmocka_unit_test(missing_ranks_are_named_when_the_time_is_up),
         cmocka_unit_test(an_error_of_one_rank_is_everybodys_at_once),
         cmocka_unit_test(what_does_not_fit_together_is_named),
+        cmocka_unit_test(settings_that_differ_are_warned_of),
+        cmocka_unit_test(interfaces_match_as_nccl_matches_them),
+        cmocka_unit_test(roots_are_where_nccl_expects_them),
+        cmocka_unit_test(hidden_gpus_are_told_from_wrong_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
