@@ -40,7 +40,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@)
 
 # Headers of CUDA, NCCL and PMIx check our declarations where they are found:
 # CUDA_HOME, NCCL_HOME, the system, what `make deps-nvidia` fetched.
-NVIDIA := build/nvidia
+NVIDIA ?= build/nvidia
 CUDA_INC := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h \
 	/usr/local/cuda/include/cuda_runtime_api.h \
 	/usr/include/cuda_runtime_api.h \
@@ -67,6 +67,9 @@ $(BUILD)/worker/nccl_check.o: CPPFLAGS += -isystem $(NCCL_INC) \
 	-isystem $(CUDA_INC)
 endif
 endif
+# Examples that call CUDA and NCCL themselves are built where both headers are.
+CUDA_NAMES := $(if $(and $(CUDA_INC),$(NCCL_INC)),$(notdir $(basename \
+	$(wildcard worker/examples/cuda/*.c))))
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard worker/examples/*.c)))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -112,6 +115,25 @@ $(BUILD)/examples/%: $(BUILD)/worker/examples/%.o $(SO)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $< -L$(BUILD) \
 		-lflaunch -lm
+
+$(BUILD)/worker/examples/cuda/%.o: CPPFLAGS += -isystem $(NCCL_INC) \
+	-isystem $(CUDA_INC)
+
+# Linked where their libraries are as well: beside the headers, or in the
+# system.
+CUDA_SO := $(firstword $(wildcard $(CUDA_INC)../lib64/libcudart.so* \
+	$(CUDA_INC)../lib/libcudart.so* /usr/lib/*/libcudart.so*))
+NCCL_SO := $(firstword $(wildcard $(NCCL_INC)../lib/libnccl.so* \
+	/usr/lib/*/libnccl.so*))
+ifneq ($(and $(CUDA_NAMES),$(CUDA_SO),$(NCCL_SO)),)
+all: $(addprefix $(BUILD)/examples/,$(CUDA_NAMES))
+endif
+$(addprefix $(BUILD)/examples/,$(CUDA_NAMES)): $(BUILD)/examples/%: \
+		$(BUILD)/worker/examples/cuda/%.o $(SO)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $< -L$(BUILD) \
+		-lflaunch $(NCCL_SO) $(CUDA_SO)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -185,7 +207,7 @@ PROGS := $(patsubst tests/progs/%.c,$(BUILD)/tests/progs/%,$(wildcard tests/prog
 FUZZ_NAMES := $(basename $(notdir $(wildcard tests/fuzz/fuzz_*.c)))
 REPLAY := $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES))
 STANDIN := $(addprefix $(BUILD)/tests/standin/,libnccl.so.2 libcudart.so \
-	libcuda.so.1)
+	libcuda.so.1 libspy.so)
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 
 # What tests link: everything but main.
@@ -232,10 +254,20 @@ $(BUILD)/tests/progs/mpi_like: $(BUILD)/tests/progs/mpi_like.o \
 $(BUILD)/tests/standin/libnccl.so.2: $(BUILD)/tests/standin/nccl.o
 $(BUILD)/tests/standin/libcudart.so: $(BUILD)/tests/standin/cudart.o
 $(BUILD)/tests/standin/libcuda.so.1: $(BUILD)/tests/standin/cuda.o
+$(BUILD)/tests/standin/libspy.so: $(BUILD)/tests/standin/spy.o
 $(STANDIN):
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $^
 $(BUILD)/tests/standin/%.o: WARN := -Wall -Wextra
+
+# The examples that call CUDA, on the stand-ins.
+CUDA_TESTS := $(addprefix $(BUILD)/tests/cuda/,$(CUDA_NAMES))
+$(BUILD)/tests/cuda/%: $(BUILD)/worker/examples/cuda/%.o $(SO) $(STANDIN)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/../standin' \
+		-o $@ $< -L$(BUILD) -lflaunch $(BUILD)/tests/standin/libnccl.so.2 \
+		$(BUILD)/tests/standin/libcudart.so
 
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o
 	$(call say,LD)
@@ -248,7 +280,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o \
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) $(JANSSON) -ldl
 
 .PHONY: tests-built
-tests-built: all $(UNIT) $(FAULT) $(PROGS) $(REPLAY) $(STANDIN)
+tests-built: all $(UNIT) $(FAULT) $(PROGS) $(REPLAY) $(STANDIN) $(CUDA_TESTS)
 
 .PHONY: check-built
 check-built: tests-built

@@ -64,6 +64,25 @@ static uint64_t device_deadline(const struct flaunch *job)
     return clock_deadline((uint64_t)clock_poll_ms(job->deadline_ms) / 2);
 }
 
+/*
+ * What no two ranks may have in common; unless the user says that they may, or
+ * that the hosts are others than they seem (both are NCCL's own settings).
+ */
+static void describe_gpu(const struct cuda_device *cuda,
+                         struct checkin_record *self)
+{
+    const char *shared = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    const char *host_id = getenv("NCCL_HOSTID");
+
+    if (shared != NULL && strcmp(shared, "1") == 0) {
+        return;
+    }
+    (void)snprintf(self->gpu, sizeof(self->gpu), "%.40s%s%.20s",
+                   cuda->uuid[0] != '\0' ? cuda->uuid : cuda->pci,
+                   host_id != NULL ? " of " : "",
+                   host_id != NULL ? host_id : "");
+}
+
 static int device_prepare(struct flaunch *job,
                           const struct flaunch_options *options,
                           struct checkin_record *self,
@@ -88,8 +107,7 @@ static int device_prepare(struct flaunch *job,
         return rc;
     }
     self->device_plus_1 = (uint32_t)(job->cuda.device + 1);
-    (void)snprintf(self->gpu, sizeof(self->gpu), "%s",
-                   job->cuda.uuid[0] != '\0' ? job->cuda.uuid : job->cuda.pci);
+    describe_gpu(&job->cuda, self);
     return 0;
 }
 

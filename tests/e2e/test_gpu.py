@@ -1,5 +1,9 @@
 """What needs a GPU: `make check-gpu` on a machine that has one."""
+import glob
+import re
+import signal
 import subprocess
+import time
 
 from harness import *
 
@@ -33,3 +37,71 @@ def test_ddp_trains_on_gpus_with_nccl():
                 '--dist-backend=nccl', env={'PYTHON_EXEC': python},
                 seconds=300)
     assert r.code == 0 and 'step 19 loss' in r.out, r
+
+
+def nccl_env(extra=None):
+    """The real libraries: the system's, or those of `make deps-nvidia`."""
+    gpus()
+    if 'libnccl.so.2' in program('ldconfig', '-p').out:
+        return dict(extra or {})
+    wheels = os.environ.get('NVIDIA') or os.path.join(ROOT, 'build', 'nvidia')
+    paths = [d for name in ('nccl', 'cu13') for d in
+             glob.glob(os.path.join(wheels, 'nvidia', name, 'lib'))]
+    if len(paths) < 2:
+        raise Skip('no GPU build of NCCL here: make deps-nvidia')
+    return {'LD_LIBRARY_PATH': ':'.join(paths), **(extra or {})}
+
+
+def test_nccl_with_one_rank_from_init_to_end():
+    start_s = time.monotonic()
+    r = program(prog('nccl_job'), 'twice', env=nccl_env(), seconds=300)
+    assert r.code == 0, r
+    assert lines(r.out) == ['none 0/1 cuda:0 sum 1 part 1'] * 2, r
+    print('two jobs of one rank: %.1f s' % (time.monotonic() - start_s))
+
+
+def test_nccl_with_all_gpus():
+    n = gpus()
+    r = flaunch('--nproc-per-node=%d' % n, prog('nccl_job'), env=nccl_env(),
+                seconds=300)
+    assert r.code == 0, r
+    assert len(re.findall(r'sum %d ' % (n * (n + 1) // 2), r.out)) == n, r
+
+
+ONE_GPU = {'CUDA_VISIBLE_DEVICES': '0', 'NCCL_SOCKET_IFNAME': 'lo',
+           'NCCL_P2P_DISABLE': '1', 'NCCL_SHM_DISABLE': '1'}
+
+
+def test_two_ranks_on_one_gpu():
+    """NCCL takes them for two hosts."""
+    results = by_hand(2, 'timeout_ms=120000', program=prog('nccl_job'),
+                      env=nccl_env(ONE_GPU), seconds=300,
+                      rank_env={i: {'NCCL_HOSTID': 'h%d' % i} for i in (0, 1)})
+    for i, r in enumerate(results):
+        assert r.code == 0 and 'env %d/2 cuda:0 sum 3 ' % i in r.out, results
+
+
+def test_two_ranks_on_one_gpu_without_asking_are_refused_by_name():
+    said = same_words(by_hand(2, 'timeout_ms=120000', program=prog('nccl_job'),
+                              env=nccl_env(ONE_GPU), seconds=300))
+    assert re.search(r'ranks 0 and 1 on \S+ both use the GPU GPU-', said), said
+
+
+def test_a_rank_stopped_in_init_is_given_up_and_aborted():
+    """Rank 1 is stopped after the check-in; rank 0 aborts a pending init."""
+    env = nccl_env(ONE_GPU)
+    port = str(free_port())
+    ranks = [popen([prog('nccl_job'), 'timeout_ms=20000'], env={
+        **env, 'RANK': str(i), 'WORLD_SIZE': '2', 'LOCAL_RANK': str(i),
+        'LOCAL_WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1',
+        'MASTER_PORT': port, 'NCCL_HOSTID': 'h%d' % i,
+        **({'NCCL_DEBUG': 'INFO'} if i else {})}) for i in range(2)]
+    while b'NCCL INFO' not in ranks[1].stdout.readline():
+        assert ranks[1].poll() is None
+    ranks[1].send_signal(signal.SIGSTOP)
+    start_s = time.monotonic()
+    r = finish(ranks[0], 120)
+    print('given up and aborted after %.1f s of 20' % (
+        time.monotonic() - start_s))
+    ranks[1].kill()
+    assert r.code == 1 and re.search('NCCL did not come up|did not come', r.out), r

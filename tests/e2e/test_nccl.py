@@ -117,6 +117,16 @@ def test_two_ranks_on_one_gpu_are_told():
     fails('both use the GPU', nccl(2, env={'CUDA_VISIBLE_DEVICES': '3'}))
 
 
+def test_ranks_may_share_a_gpu_where_the_user_says_so():
+    env = {'CUDA_VISIBLE_DEVICES': '3', 'NCCL_MULTI_RANK_GPU_ENABLE': '1'}
+    for r in nccl(2, env=env):
+        assert r.code == 0 and 'cuda:0 sum 3' in r.out, r
+    for r in by_hand(2, program=prog('nccl_job'), rank_env={
+            0: {'NCCL_HOSTID': 'a'}, 1: {'NCCL_HOSTID': 'b'}}, env={
+                **standin_env(), 'CUDA_VISIBLE_DEVICES': '3'}):
+        assert r.code == 0 and 'cuda:0 sum 3' in r.out, r
+
+
 def test_each_rank_may_see_its_own_gpu_only():
     results = by_hand(2, program=prog('nccl_job'), env=standin_env(), rank_env={
         0: {'CUDA_VISIBLE_DEVICES': '5'}, 1: {'CUDA_VISIBLE_DEVICES': '2'}})
