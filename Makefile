@@ -317,6 +317,7 @@ bench:
 	python3 tests/bench/memory.py --build $(BUILD)
 	python3 tests/bench/streams.py --build $(BUILD)
 	python3 tests/bench/endings.py --build $(BUILD)
+	python3 tests/bench/init.py --build $(BUILD)
 
 # Real PyTorch (TORCH_PYTHON), Open MPI, MPICH, Slurm (as root) and Horovod
 # (HOROVOD_PYTHON, which is made where it is not given).

@@ -618,22 +618,6 @@ static int run_other(struct store_client *client, struct checkin_record *self,
     return rank_0_silent(client, self, owner, rc, &err, started_ms, error);
 }
 
-int checkin_nonce(struct store_client *client, char nonce_out[TOKEN_LEN + 1],
-                  uint64_t deadline_ms, struct err *err)
-{
-    struct checkin_record record = { 0 };
-    bool there = false;
-    char owner[8];
-    int rc = store_client_check(client, KEY_PREFIX "nonce", deadline_ms, &there,
-                                err);
-
-    if (rc == 0 && there) {
-        rc = get_nonce(client, &record, owner, sizeof(owner), deadline_ms, err);
-    }
-    memcpy(nonce_out, record.nonce, sizeof(record.nonce));
-    return rc;
-}
-
 int checkin(struct store_client *client, struct checkin_record *self,
             uint64_t deadline_ms, uint32_t *n_told_out,
             char warning_out[VERDICT_MAX], struct flaunch_error *error)

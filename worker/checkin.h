@@ -31,10 +31,6 @@ int checkin(struct store_client *client, struct checkin_record *self,
             uint64_t deadline_ms, uint32_t *n_told_out,
             char warning_out[VERDICT_MAX], struct flaunch_error *error);
 
-/* The nonce that rank 0 published last in this store; "" where none did. */
-int checkin_nonce(struct store_client *client, char nonce_out[TOKEN_LEN + 1],
-                  uint64_t deadline_ms, struct err *err);
-
 /* TOKEN_LEN random hexadecimal digits. */
 void checkin_token(char token_out[TOKEN_LEN + 1]);
 

@@ -130,8 +130,8 @@ static int compare_notes(struct flaunch *job, struct checkin_record *self,
     (void)snprintf(job->nonce, sizeof(job->nonce), "%s", self->nonce);
     if (rc < 0 && job->nonce[0] != '\0') {
         /* Those who were told must have read it before the store ends. */
-        (void)job_store_leave(&job->store, job->nonce, n_told,
-                              clock_deadline(FAREWELL_MS), NULL);
+        (void)job_store_leave(&job->store, n_told, clock_deadline(FAREWELL_MS),
+                              NULL);
     }
     return rc;
 }
@@ -226,8 +226,10 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
     rc = compare_notes(job, &self, rc, error);
     if (rc == 0) {
         rc = backend_open(job, &self, error);
+        detect_explain(&job->detected, "store: %u requests so far\n",
+                       job->store.client.n_requests);
         leave_rc = job_store_leave(
-            &job->store, job->nonce, (uint32_t)job->detected.world_size - 1,
+            &job->store, (uint32_t)job->detected.world_size - 1,
             rc == 0 ? job->deadline_ms : clock_deadline(FAREWELL_MS),
             rc == 0 ? error : NULL);
         rc = rc == 0 ? leave_rc : rc;

@@ -21,6 +21,8 @@
 #define CLOSE_MS 5000
 
 static const char address_key[] = "flaunch-address";
+/* How many have left a store of rank 0's, which serves one job. */
+static const char left_key[] = "flaunch/left";
 
 static int fail(struct flaunch_error *error, const struct detected *detected,
                 const struct err *err)
@@ -76,11 +78,6 @@ static int sign(struct job_store *store, uint16_t port, const char *token,
                    : rc;
 }
 
-static void left_key(const char *nonce, char *key, size_t size)
-{
-    (void)snprintf(key, size, "flaunch/left/%s", nonce);
-}
-
 /*
  * Whether some rank has already left a job in this store: then it serves an
  * earlier job of these very processes, and rank 0 has yet to end it. Of a new
@@ -89,17 +86,11 @@ static void left_key(const char *nonce, char *key, size_t size)
 static int check_unused(struct job_store *store, uint64_t deadline_ms,
                         struct err *err)
 {
-    char nonce[TOKEN_LEN + 1];
-    bool there = false;
-    char key[64];
-    int rc = checkin_nonce(&store->client, nonce, deadline_ms, err);
+    bool used = false;
+    int rc =
+        store_client_check(&store->client, left_key, deadline_ms, &used, err);
 
-    if (rc < 0 || nonce[0] == '\0') {
-        return rc;
-    }
-    left_key(nonce, key, sizeof(key));
-    rc = store_client_check(&store->client, key, deadline_ms, &there, err);
-    return rc == 0 && there
+    return rc == 0 && used
                ? err_set(err, -EALREADY, "store %s port %u is an earlier job's",
                          store->client.host, store->client.port)
                : rc;
@@ -392,18 +383,15 @@ int job_store_open(struct job_store *store, struct detected *detected,
     return rc;
 }
 
-int job_store_leave(struct job_store *store, const char *name,
-                    uint32_t n_others, uint64_t deadline_ms,
-                    struct flaunch_error *error)
+int job_store_leave(struct job_store *store, uint32_t n_others,
+                    uint64_t deadline_ms, struct flaunch_error *error)
 {
     int64_t n_left = 0;
-    char key[64];
     struct err err;
     int rc = 0;
 
-    left_key(name, key, sizeof(key));
     if (store->open && store->by_rank_0) {
-        rc = store_client_add(&store->client, key, store->host == NULL,
+        rc = store_client_add(&store->client, left_key, store->host == NULL,
                               deadline_ms, &n_left, &err);
         while (rc == 0 && store->host != NULL && n_left < n_others) {
             if (clock_poll_ms(deadline_ms) == 0) {
@@ -413,8 +401,8 @@ int job_store_leave(struct job_store *store, const char *name,
                 break;
             }
             clock_sleep_ms(POLL_MS);
-            rc = store_client_add(&store->client, key, 0, deadline_ms, &n_left,
-                                  &err);
+            rc = store_client_add(&store->client, left_key, 0, deadline_ms,
+                                  &n_left, &err);
         }
     }
     store_client_close(&store->client);

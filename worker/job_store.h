@@ -33,12 +33,9 @@ int job_store_open(struct job_store *store, struct detected *detected,
 /*
  * The store is needed no longer. Where rank 0 serves it, the others say so, and
  * it waits until n_others have: it must not leave first.
- *
- * name  tells this end from others in the same store
  */
-int job_store_leave(struct job_store *store, const char *name,
-                    uint32_t n_others, uint64_t deadline_ms,
-                    struct flaunch_error *error);
+int job_store_leave(struct job_store *store, uint32_t n_others,
+                    uint64_t deadline_ms, struct flaunch_error *error);
 
 /* Close; allowed where nothing was opened, and twice. */
 void job_store_close(struct job_store *store);

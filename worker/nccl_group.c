@@ -79,10 +79,12 @@ static bool another_failed(struct opening *opening)
     return true;
 }
 
-/* Wait for a key, with an ear for other ranks' failures. */
-static int wait_key(struct opening *opening, const char *key,
-                    const char *in_vain)
+/* Get a value (value_out) or only wait for its key (NULL), with an ear for
+ * other ranks' failures. */
+static int await(struct opening *opening, const char *key,
+                 struct buf *value_out, const char *in_vain)
 {
+    struct store_client *client = opening->request->client;
     struct err err;
     int rc;
 
@@ -90,11 +92,13 @@ static int wait_key(struct opening *opening, const char *key,
         uint64_t until_ms =
             earlier(clock_deadline(LOOK_MS), opening->give_up_ms);
 
-        rc = store_client_wait(opening->request->client, key, until_ms, &err);
+        rc = value_out != NULL
+                 ? store_client_get(client, key, until_ms, value_out, &err)
+                 : store_client_wait(client, key, until_ms, &err);
         if (rc == 0) {
             return 0;
         }
-        if (rc != -ETIMEDOUT) {
+        if (rc != -ETIMEDOUT || client->fd < 0) {
             return store_failed(opening, &err);
         }
         if (another_failed(opening)) {
@@ -116,16 +120,10 @@ static int get_ids(struct opening *opening, const char *key, int n,
 {
     struct buf value = { 0 };
     size_t len = (size_t)n * sizeof(*ids);
-    struct err err;
-    int rc = wait_key(opening, key, in_vain);
+    int rc = await(opening, key, &value, in_vain);
 
     if (rc < 0) {
         return rc;
-    }
-    rc = store_client_get(opening->request->client, key,
-                          opening->request->deadline_ms, &value, &err);
-    if (rc < 0) {
-        return store_failed(opening, &err);
     }
     if (value.len == len) {
         memcpy(ids, value.data, len);
@@ -271,20 +269,17 @@ static int timed_out(struct opening *opening)
 /* Wait for our own initialisation, with an ear for the others. */
 static int follow(struct opening *opening, struct nccl_init *init)
 {
-    /* A short first look: most are done in no time. */
-    uint64_t look_ms = LOOK_MS;
-
     for (;;) {
-        bool ended = nccl_init_wait(init, earlier(clock_deadline(look_ms),
+        bool ended = nccl_init_wait(init, earlier(clock_deadline(LOOK_MS),
                                                   opening->give_up_ms)) == 0;
 
         if (ended && nccl_init_failed(init, opening->error)) {
             return opening->error->code;
         }
-        tell_stage(opening, nccl_init_stage(init));
         if (ended) {
             return 0;
         }
+        tell_stage(opening, nccl_init_stage(init));
         if (another_failed(opening)) {
             return opening->error->code;
         }
@@ -318,9 +313,9 @@ static int wait_for_all(struct opening *opening)
                    ? store_failed(opening, &err)
                    : 0;
     }
-    return wait_key(opening, key,
-                    "not all ranks finished NCCL's first "
-                    "all-reduce");
+    return await(opening, key, NULL,
+                 "not all ranks finished NCCL's first "
+                 "all-reduce");
 }
 
 /* What went wrong here as a sentence of this rank; or theirs, if they were

@@ -116,6 +116,7 @@ int store_client_try(struct store_client *client, const char *host,
         return fd;
     }
     client->fd = fd;
+    client->n_requests = 2;
     return 0;
 }
 
@@ -227,6 +228,7 @@ static int request_send(struct store_client *client, const char *key,
     int rc =
         sock_send(client->fd, client->out.data, client->out.len, deadline_ms);
 
+    client->n_requests++;
     return rc < 0 ? lost(client, rc, "sending a request for", key, err) : 0;
 }
 

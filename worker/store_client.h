@@ -21,6 +21,7 @@ struct store_client {
     char host[256];
     uint16_t port;
     struct buf out;
+    unsigned n_requests; /* on this connection, the hello's two included */
 };
 
 /*

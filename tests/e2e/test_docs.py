@@ -67,6 +67,45 @@ def test_the_c_example_of_the_readme_is_short():
                 if line.strip()]) <= 15, body
 
 
+def test_the_recipe_of_the_readme_compiles_and_is_three_lines():
+    if ASAN:
+        raise Skip('not as a sanitized build: programs would need it too')
+    init, rest = blocks('c')[1].split('\n\n', 1)
+    assert len(lines(init)) == 3, init
+    with TempDir() as d:
+        with open(d + '/recipe.c', 'w') as f:
+            f.write('#include "worker/flaunch.h"\n#include <stdio.h>\n'
+                    '#include <stdlib.h>\n'
+                    'struct { int process_rank, num_processes, '
+                    'local_device_idx; void *nccl_comm; } config;\n'
+                    'static void exit_with(const char *text)\n'
+                    '{ puts(text); exit(1); }\n'
+                    'int main(void)\n{\n    struct flaunch_error error;\n'
+                    '    struct flaunch *job;\n' + init + '\n' + rest +
+                    'printf("%d of %d\\n", config.process_rank, '
+                    'config.num_processes);\n}\n')
+        subprocess.run(['cc', '-Wall', '-Werror', '-I', ROOT, '-o', d + '/recipe',
+                        d + '/recipe.c', '-L' + BUILD, '-lflaunch',
+                        '-Wl,-rpath,' + BUILD], check=True)
+        r = flaunch('--nproc-per-node=2', d + '/recipe', env=standin_env())
+        assert r.code == 0 and sorted(lines(r.out)) == ['0 of 2', '1 of 2'], r
+
+
+def test_the_page_names_every_launcher_and_the_header_every_option():
+    with open(os.path.join(ROOT, 'man', 'libflaunch.3')) as f:
+        page = f.read()
+    with open(os.path.join(ROOT, 'worker', 'launchers.c')) as f:
+        names = re.search(r'names\[N_LAUNCHERS\] = \{(.*?)\}', f.read(), re.S)
+    for name in re.findall(r'"(\w+)"', names.group(1)):
+        assert re.search(r'^%s\t' % name, page, re.M), name
+    with open(os.path.join(ROOT, 'worker', 'flaunch.h')) as f:
+        fields = re.search(r'struct flaunch_options \{(.*?)^\};', f.read(),
+                           re.S | re.M).group(1)
+    for name in re.findall(r'(\w+);', re.sub(r'/\*.*?\*/', '', fields,
+                                              flags=re.S)):
+        assert name == 'size' or re.search(r'^\.I %s$' % name, page, re.M), name
+
+
 def options_of(text, pattern):
     return set(re.findall(pattern, text))
 

@@ -146,22 +146,15 @@ static void measure(struct bench *bench, const struct settings *settings,
 
 static size_t read_size(const char *text)
 {
+    static const char units[] = "KMG";
+    const char *unit;
     char *end;
     size_t size = strtoull(text, &end, 10);
 
-    switch (*end) {
-    case 'G':
-        size *= 1024;
-        /* fall through */
-    case 'M':
-        size *= 1024;
-        /* fall through */
-    case 'K':
-        size *= 1024;
+    unit = *end != '\0' ? strchr(units, *end) : NULL;
+    if (unit != NULL) {
+        size <<= 10 * (unit - units + 1);
         end++;
-        break;
-    default:
-        break;
     }
     if (end == text || *end != '\0' || size == 0) {
         fail("no size or number", text);
