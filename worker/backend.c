@@ -115,9 +115,10 @@ static int device_prepare(struct flaunch *job,
 static void note_isolation(struct flaunch *job)
 {
     if (job->cuda.n_visible == 1 && job->detected.local_world_size > 1) {
-        detect_explain(&job->detected,
-                       "device: this rank sees one GPU of its node's; NCCL is "
-                       "slow where ranks cannot see each other's\n");
+        detected_explain(
+            &job->detected,
+            "device: this rank sees one GPU of its node's; NCCL is "
+            "slow where ranks cannot see each other's\n");
     }
 }
 
@@ -142,7 +143,7 @@ static int nccl_prepare(struct flaunch *job, struct checkin_record *self,
                    job->nccl.path);
     nccl_env_notes("\n", notes, sizeof(notes));
     nccl_env_common(self->settings, sizeof(self->settings));
-    detect_explain(&job->detected, "%s", notes);
+    detected_explain(&job->detected, "%s", notes);
     note_isolation(job);
     return nccl_env_check_interface(error);
 }
@@ -153,15 +154,15 @@ static int auto_prepare(struct flaunch *job, struct checkin_record *self,
 {
     if (job->cuda.device != DEVICE_CPU) {
         job->backend = BACKEND_NCCL;
-        detect_explain(&job->detected, "auto: nccl, on cuda:%d\n",
-                       job->cuda.device);
+        detected_explain(&job->detected, "auto: nccl, on cuda:%d\n",
+                         job->cuda.device);
         return nccl_prepare(job, self, error);
     }
     (void)snprintf(self->no_gpu, sizeof(self->no_gpu), "%.159s",
                    job->cuda.why_none);
     job->backend = BACKEND_GLOO;
-    detect_explain(&job->detected, "auto: gloo, since there is no GPU: %s\n",
-                   job->cuda.why_none);
+    detected_explain(&job->detected, "auto: gloo, since there is no GPU: %s\n",
+                     job->cuda.why_none);
     if (gloo_group_load(&job->gloo, NULL) < 0) {
         return fail_set(error, FLAUNCH_GLOO, -ENOENT,
                         "neither a GPU nor gloo is to be had here: install "
@@ -177,7 +178,8 @@ static int gloo_prepare(struct flaunch *job, int device_rc,
                         struct flaunch_error *error)
 {
     if (device_rc < 0) {
-        detect_explain(&job->detected, "device: cpu, since %s\n", error->text);
+        detected_explain(&job->detected, "device: cpu, since %s\n",
+                         error->text);
         job->cuda.device = DEVICE_CPU;
         *error = (struct flaunch_error){ 0 };
     }

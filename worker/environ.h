@@ -19,6 +19,7 @@ struct environ_view {
 };
 
 const char *environ_get(const struct environ_view *view, const char *name);
+bool environ_is_set(const struct environ_view *view, const char *name);
 
 /* What reading a value came to. */
 enum environ_result {
@@ -31,5 +32,9 @@ enum environ_result {
 enum environ_result environ_int(const struct environ_view *view,
                                 const char *name, int64_t min, int64_t max,
                                 int *value_out, char *why, size_t why_size);
+
+/* ENVIRON_MISSING, with a sentence on name. */
+enum environ_result environ_missing(char *why, size_t why_size,
+                                    const char *name);
 
 #endif

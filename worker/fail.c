@@ -18,3 +18,8 @@ int fail_set(struct flaunch_error *error, enum flaunch_domain domain, int code,
     va_end(args);
     return code;
 }
+
+int fail_store(struct flaunch_error *error, const struct err *err)
+{
+    return fail_set(error, FLAUNCH_STORE, err->code, "%s", err->text);
+}

@@ -5,6 +5,7 @@
 #include "common/io.h"
 #include "common/parse.h"
 #include "common/version.h"
+#include "worker/ancestors.h"
 #include "worker/backend.h"
 #include "worker/checkin.h"
 #include "worker/fail.h"
@@ -126,7 +127,7 @@ static int compare_notes(struct flaunch *job, struct checkin_record *self,
     }
     rc = checkin(&job->store.client, self, job->deadline_ms, &n_told, warning,
                  error);
-    detect_explain(&job->detected, "%s", warning);
+    detected_explain(&job->detected, "%s", warning);
     (void)snprintf(job->nonce, sizeof(job->nonce), "%s", self->nonce);
     if (rc < 0 && job->nonce[0] != '\0') {
         /* Those who were told must have read it before the store ends. */
@@ -185,8 +186,11 @@ static int find_place(struct flaunch *job,
     const struct detect_wish wish = { options->launcher, options->dist_url,
                                       options->horovod != 0 };
     struct detected *detected = &job->detected;
+    char ancestors[256];
     int rc = detect(&view, &wish, detected, error);
 
+    ancestors_list(ancestors, sizeof(ancestors));
+    detected_explain(detected, "descends from %s\n", ancestors);
     say_explanation(job);
     if (rc == 0) {
         rc = job_store_open(&job->store, detected, job->deadline_ms, error);
@@ -198,8 +202,8 @@ static int find_place(struct flaunch *job,
     }
     if (rc == 0 && detected->local_world_size == 0) {
         detected->local_world_size = detected->local_rank + 1;
-        detect_explain(detected, "local world size: not told, at least %d\n",
-                       detected->local_world_size);
+        detected_explain(detected, "local world size: not told, at least %d\n",
+                         detected->local_world_size);
     }
     return rc;
 }
@@ -226,8 +230,10 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
     rc = compare_notes(job, &self, rc, error);
     if (rc == 0) {
         rc = backend_open(job, &self, error);
-        detect_explain(&job->detected, "store: %u requests so far\n",
-                       job->store.client.n_requests);
+        if (job->store.open) {
+            detected_explain(&job->detected, "store: %u requests so far\n",
+                             job->store.client.n_requests);
+        }
         leave_rc = job_store_leave(
             &job->store, (uint32_t)job->detected.world_size - 1,
             rc == 0 ? job->deadline_ms : clock_deadline(FAREWELL_MS),

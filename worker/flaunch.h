@@ -98,17 +98,24 @@ struct flaunch_options {
  * job_out  set on success only; end it with flaunch_finalize
  * options  NULL: all defaults
  *
- * All ranks of the job must call it. With one rank and no launcher it makes a
- * job of one. A rank that fails tells the others, so that all return the same
- * sentence. Errors: -EINVAL (options, environment), -ETIMEDOUT (who is missing
- * is in the text), -ENODEV, -ENOENT (a library is not installed), -ECONNREFUSED
- * and other errnos of sockets, -ENOMEM.
+ * All ranks of the job must call it, each on any one thread. With one rank and
+ * no launcher it makes a job of one. A rank that fails tells the others, so
+ * that all return the same sentence. Errors: -EINVAL (options, environment),
+ * -ETIMEDOUT and -EHOSTDOWN (who is missing or does not fit is in the text),
+ * -ENODEV, -ENOENT (a library is not installed), -ECONNREFUSED and other errnos
+ * of sockets, -EIO (NCCL), -EDEADLK (NCCL does not come back even from its
+ * abort, which may take 10 s beyond the limit: end the process with _exit),
+ * -ENOMEM.
  */
 int flaunch_init(struct flaunch **job_out,
                  const struct flaunch_options *options,
                  struct flaunch_error *error);
 
-/* Leave the job and free it; job may be NULL. Waits for nobody. */
+/*
+ * Leave the job and free it; job may be NULL. Waits for nobody, except that
+ * each communicator of NCCL gets up to 10 s to be finalised by all and 10 s to
+ * be aborted. In a forked child it ends nothing of its parent's.
+ */
 void flaunch_finalize(struct flaunch *job);
 
 /* Number among all ranks, and how many there are. */

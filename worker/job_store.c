@@ -346,8 +346,8 @@ static void avoid_pmix(struct detected *detected)
                         : detected->host[0] != '\0' ? CHANNEL_ADDRESS
                                                     : CHANNEL_PMIX;
     if (detected->channel != CHANNEL_PMIX) {
-        detect_explain(detected, "%s: PMIx is not installed; meeting at %s\n",
-                       launcher_name(detected->launcher), detected->host);
+        detected_explain(detected, "%s: PMIx is not installed; meeting at %s\n",
+                         launcher_name(detected->launcher), detected->host);
     }
 }
 

@@ -37,6 +37,7 @@ struct record_names {
     const char *world_size;
     const char *local_rank;
     const char *local_world_size;
+    bool second; /* the launcher has another record before it */
 };
 
 /* Every record, in order; some launchers have two. n_out: how many. */

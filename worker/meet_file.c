@@ -1,10 +1,8 @@
 /*
- * A file that all ranks see, in the format of PyTorch's FileStore: records of
- * two texts, each a 32-bit length and its bytes, only ever appended, under a
- * lock; the last record of a key counts. Keys have a "/" in front, deletions a
- * "-". "refcount/" counts who has it open and "cleanup/" who is done; the last
- * of all removes it. A crash leaves it behind, with everything in it.
- * Source: what PyTorch 2.13 writes.
+ * A file that all ranks see, in the format of PyTorch's FileStore, written
+ * under a lock. Keys have a "/" in front. "refcount/" counts who has it open
+ * and "cleanup/" who is done; the last of all removes it. A crash leaves it
+ * behind, with everything in it. Source: what PyTorch 2.13 writes.
  */
 #include "worker/meet.h"
 
@@ -12,6 +10,7 @@
 #include "common/clock.h"
 #include "common/io.h"
 #include "common/parse.h"
+#include "worker/file_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,52 +87,11 @@ static int read_all(const struct file *file, struct buf *out)
     return rc;
 }
 
-static bool is_text(struct bytes bytes, const char *text)
-{
-    return bytes.len == strlen(text) &&
-           memcmp(bytes.data, text, bytes.len) == 0;
-}
-
-/* The newest value of a raw key in content: 0, -ENOENT or -EPROTO. */
-static int find(const struct buf *content, const char *key,
-                struct bytes *value_out)
-{
-    struct reader reader = { .data = content->data, .len = content->len };
-    int rc = -ENOENT;
-
-    while (reader.pos < reader.len) {
-        struct bytes name = reader_bytes(&reader, reader_u32(&reader));
-        struct bytes value = reader_bytes(&reader, reader_u32(&reader));
-
-        if (reader.bad) {
-            return -EPROTO;
-        }
-        if (is_text(name, key)) {
-            *value_out = value;
-            rc = 0;
-        } else if (name.len > 0 && name.data[0] == '-' &&
-                   is_text((struct bytes){ name.data + 1, name.len - 1 },
-                           key)) {
-            rc = -ENOENT;
-        }
-    }
-    return rc;
-}
-
 static int append(const struct file *file, const char *key, const char *value)
 {
     struct buf out = { 0 };
-    int rc = buf_append_u32(&out, (uint32_t)strlen(key));
+    int rc = file_record_append(&out, key, value);
 
-    if (rc == 0) {
-        rc = buf_append(&out, key, strlen(key));
-    }
-    if (rc == 0) {
-        rc = buf_append_u32(&out, (uint32_t)strlen(value));
-    }
-    if (rc == 0) {
-        rc = buf_append(&out, value, strlen(value));
-    }
     if (rc == 0 && lseek(file->fd, 0, SEEK_END) < 0) {
         rc = -errno;
     }
@@ -142,6 +100,13 @@ static int append(const struct file *file, const char *key, const char *value)
     }
     buf_destroy(&out);
     return rc;
+}
+
+static int find(const struct buf *content, const char *key,
+                struct bytes *value_out)
+{
+    return file_record_find((struct bytes){ content->data, content->len }, key,
+                            value_out);
 }
 
 /* Add to a counter; the lock is ours. */

@@ -62,11 +62,6 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static int store_failed(const struct opening *opening, const struct err *err)
-{
-    return fail_set(opening->error, FLAUNCH_STORE, err->code, "%s", err->text);
-}
-
 /* Whether another rank has failed; its sentence is ours then. */
 static bool another_failed(struct opening *opening)
 {
@@ -99,7 +94,7 @@ static int await(struct opening *opening, const char *key,
             return 0;
         }
         if (rc != -ETIMEDOUT || client->fd < 0) {
-            return store_failed(opening, &err);
+            return fail_store(opening->error, &err);
         }
         if (another_failed(opening)) {
             return opening->error->code;
@@ -145,7 +140,7 @@ static int set_ids(struct opening *opening, const char *key,
 
     return store_client_set(opening->request->client, key, value,
                             opening->request->deadline_ms, &err) < 0
-               ? store_failed(opening, &err)
+               ? fail_store(opening->error, &err)
                : 0;
 }
 
@@ -304,13 +299,13 @@ static int wait_for_all(struct opening *opening)
     key_name(opening, "ready", 0, key);
     if (store_client_add(request->client, key, 1, request->deadline_ms, &n,
                          &err) < 0) {
-        return store_failed(opening, &err);
+        return fail_store(opening->error, &err);
     }
     key_name(opening, "ready", 1, key);
     if (n == request->world_size) {
         return store_client_set(request->client, key, nothing,
                                 request->deadline_ms, &err) < 0
-                   ? store_failed(opening, &err)
+                   ? fail_store(opening->error, &err)
                    : 0;
     }
     return await(opening, key, NULL,

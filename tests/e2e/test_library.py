@@ -137,6 +137,7 @@ def test_nccl_on_this_machine_says_what_is_missing():
 def test_the_library_prints_what_it_found_when_asked():
     r = flaunch(prog('init'), env={'FLAUNCH_DEBUG': 'env'})
     assert 'libflaunch: flaunch: chosen; rank 0 of 1' in r.err, r
+    assert re.search(r'^descends from flguard <- flaunch <- ', r.err, re.M), r
     assert own_lines(r) == [], r
 
 
@@ -283,6 +284,29 @@ def test_a_rank_that_waits_in_vain_names_those_who_wait_too():
                 prog('init'))
     assert re.search(r'error 5: rank 0 did not come within \d+\.\d s; here: '
                      r'rank [12] on \S+, rank [12] on ', r.out), r
+
+
+def test_ranks_of_two_hosts_meet_and_compute():
+    """Over a cable between two network namespaces, with an address that all
+    know, and with one that rank 0 leaves in a file: rank 0 reaches its own
+    store over loopback, and host-b must not be sent there."""
+    need_gloo()
+    two_hosts = os.path.join(ROOT, 'tests', 'tools', 'two-hosts')
+    if program('unshare', '--user', '--map-root-user', '--net', 'true').code:
+        raise Skip('no user namespaces here')
+    common = 'export WORLD_SIZE=3 LOCAL_WORLD_SIZE=%d; '
+    with TempDir() as d:
+        for i, where in enumerate(('MASTER_ADDR=10.77.0.1 MASTER_PORT=29517 ',
+                                   'URL=dist_url=file://%s/meet ' % d)):
+            os.mkdir('%s/%d' % (d, i))
+            run = where + 'RANK=%d LOCAL_RANK=%d sh -c "exec ' + prog('init') + \
+                ' backend=gloo ops timeout_ms=60000 \\$URL"'
+            r = program(two_hosts, '%s/%d' % (d, i),
+                        common % 2 + run % (0, 0) + ' & ' + run % (1, 1) +
+                        ' && wait $!', common % 1 + run % (2, 0))
+            assert r.code == 0, r
+            assert sorted(lines(r.out)) == ['rank %d: all right' % i
+                                            for i in range(3)], r
 
 
 def test_dist_url_and_horovod_are_options():

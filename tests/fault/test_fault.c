@@ -4,6 +4,7 @@
  */
 #include "common/clock.h"
 #include "common/net.h"
+#include "common/resolve.h"
 #include "common/store_host.h"
 #include "launcher/guard_link.h"
 #include "launcher/guard_proto.h"
@@ -12,6 +13,7 @@
 #include "launcher/worker_env.h"
 #include "tests/fault/wrap.h"
 #include "tests/unit/unit.h"
+#include "worker/meet.h"
 #include "worker/store_client.h"
 
 #include <errno.h>
@@ -96,6 +98,63 @@ static void a_store_outlives_every_fault(void **state)
 {
     (void)state;
     every_fault(store_scenario);
+}
+
+/* Two ranks of one thread: a file in PyTorch's format. */
+static bool file_scenario(void)
+{
+    struct detected detected = { .channel = CHANNEL_FILE, .world_size = 2 };
+    uint64_t deadline_ms = clock_deadline(LONG_MS);
+    struct meet meets[2] = { { 0 } };
+    char value[64] = "";
+    int rc;
+    int i;
+
+    (void)snprintf(detected.path, sizeof(detected.path),
+                   "/tmp/flaunch-fault-%d", (int)getpid());
+    rc = meet_open(&meets[0], &detected, deadline_ms, NULL);
+    if (rc == 0) {
+        rc = meet_open(&meets[1], &detected, deadline_ms, NULL);
+    }
+    if (rc == 0) {
+        rc = meets[0].ops->put(&meets[0], "k", "v", deadline_ms, NULL);
+    }
+    if (rc == 0) {
+        rc = meets[1].ops->get(&meets[1], "k", value, sizeof(value),
+                               deadline_ms, NULL);
+        assert_true(rc < 0 || strcmp(value, "v") == 0);
+    }
+    for (i = 0; i < 2; i++) {
+        meet_close(&meets[i], deadline_ms);
+    }
+    (void)unlink(detected.path);
+    return rc == 0;
+}
+
+static void a_file_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(file_scenario);
+}
+
+/* A name, looked up on a helper thread. */
+static bool look_up_scenario(void)
+{
+    struct addrinfo *list = NULL;
+    int rc =
+        resolve_host("localhost", 80, clock_deadline(LONG_MS), &list, NULL);
+
+    if (rc == 0) {
+        assert_non_null(list);
+        freeaddrinfo(list);
+    }
+    return rc == 0;
+}
+
+static void a_look_up_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(look_up_scenario);
 }
 
 static void nothing(void *arg)
@@ -342,6 +401,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_outlives_every_fault),
+        cmocka_unit_test(a_file_outlives_every_fault),
+        cmocka_unit_test(a_look_up_outlives_every_fault),
         cmocka_unit_test(a_guard_link_outlives_every_fault),
         cmocka_unit_test(signals_outlive_every_fault),
         cmocka_unit_test(streams_outlive_every_fault),

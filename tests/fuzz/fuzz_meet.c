@@ -1,9 +1,10 @@
 /*
- * What comes over foreign channels: PMI's lines, HTTP answers, addresses, and
- * Slurm's lists.
+ * What comes over foreign channels: PMI's lines, HTTP answers, addresses,
+ * records of a file, and Slurm's lists.
  */
 #include "common/hostlist.h"
 #include "tests/fuzz/fuzz.h"
+#include "worker/file_record.h"
 #include "worker/http_kv.h"
 #include "worker/job_address.h"
 #include "worker/pmi_wire.h"
@@ -48,6 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(body.data >= data && body.data + body.len <= data + size);
     }
     try_address(text);
+    if (file_record_find((struct bytes){ data, size }, "/k", &body) == 0) {
+        CHECK(body.len == 0 ||
+              (body.data >= data && body.data + body.len <= data + size));
+    }
     (void)hostlist_walk(text, count_name, &n_names);
     (void)hostlist_first(text, value);
     if (hostlist_count_at(text, 3, &count) == 0) {
