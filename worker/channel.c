@@ -262,33 +262,35 @@ static int choose(const struct choice *choice)
     }
 }
 
-void channel_explain(struct detected *out)
+void channel_explain(struct detected *detected)
 {
-    switch (out->channel) {
+    switch (detected->channel) {
     case CHANNEL_STORE:
     case CHANNEL_ADDRESS:
-        detected_explain(out, "store %s port %u%s", out->host, out->port,
-                         out->channel == CHANNEL_STORE ? "" : ", by rank 0");
+        detected_explain(
+            detected, "store %s port %u%s", detected->host, detected->port,
+            detected->channel == CHANNEL_STORE ? "" : ", by rank 0");
         break;
     case CHANNEL_PMI:
-        detected_explain(out, "meeting over PMI");
+        detected_explain(detected, "meeting over PMI");
         break;
     case CHANNEL_PMIX:
-        detected_explain(out, "meeting over PMIx");
+        detected_explain(detected, "meeting over PMIx");
         break;
     case CHANNEL_HOROVOD:
-        detected_explain(out, "meeting in Horovod's store %s port %u",
-                         out->host, out->port);
+        detected_explain(detected, "meeting in Horovod's store %s port %u",
+                         detected->host, detected->port);
         break;
     case CHANNEL_SLURM:
-        detected_explain(out, "store by rank 0 on %s, port %u to %d", out->host,
-                         out->port, out->port + out->n_ports - 1);
+        detected_explain(detected, "store by rank 0 on %s, port %u to %d",
+                         detected->host, detected->port,
+                         detected->port + detected->n_ports - 1);
         break;
     case CHANNEL_FILE:
-        detected_explain(out, "meeting in the file %s", out->path);
+        detected_explain(detected, "meeting in the file %s", detected->path);
         break;
     case CHANNEL_NONE:
-        detected_explain(out, "nobody to meet");
+        detected_explain(detected, "nobody to meet");
         break;
     }
 }

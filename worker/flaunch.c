@@ -131,8 +131,8 @@ static int compare_notes(struct flaunch *job, struct checkin_record *self,
     (void)snprintf(job->nonce, sizeof(job->nonce), "%s", self->nonce);
     if (rc < 0 && job->nonce[0] != '\0') {
         /* Those who were told must have read it before the store ends. */
-        (void)job_store_leave(&job->store, n_told, clock_deadline(FAREWELL_MS),
-                              NULL);
+        (void)job_store_leave(&job->store, false, n_told,
+                              clock_deadline(FAREWELL_MS), NULL);
     }
     return rc;
 }
@@ -235,7 +235,7 @@ static int job_open(struct flaunch *job, const struct flaunch_options *options,
                              job->store.client.n_requests);
         }
         leave_rc = job_store_leave(
-            &job->store, (uint32_t)job->detected.world_size - 1,
+            &job->store, true, (uint32_t)job->detected.world_size - 1,
             rc == 0 ? job->deadline_ms : clock_deadline(FAREWELL_MS),
             rc == 0 ? error : NULL);
         rc = rc == 0 ? leave_rc : rc;

@@ -21,8 +21,10 @@
 #define CLOSE_MS 5000
 
 static const char address_key[] = "flaunch-address";
-/* How many have left a store of rank 0's, which serves one job. */
+/* How many have left a store of rank 0's, which serves one job; and how many
+ * have left it after a bad verdict, while others may still be on their way. */
 static const char left_key[] = "flaunch/left";
+static const char told_key[] = "flaunch/told";
 
 static int fail(struct flaunch_error *error, const struct detected *detected,
                 const struct err *err)
@@ -80,8 +82,8 @@ static int sign(struct job_store *store, uint16_t port, const char *token,
 
 /*
  * Whether some rank has already left a job in this store: then it serves an
- * earlier job of these very processes, and rank 0 has yet to end it. Of a new
- * job nobody leaves before all have come.
+ * earlier job of these very processes, and rank 0 has yet to end it. A new job
+ * nobody leaves like this before all have come.
  */
 static int check_unused(struct job_store *store, uint64_t deadline_ms,
                         struct err *err)
@@ -383,15 +385,16 @@ int job_store_open(struct job_store *store, struct detected *detected,
     return rc;
 }
 
-int job_store_leave(struct job_store *store, uint32_t n_others,
+int job_store_leave(struct job_store *store, bool all_came, uint32_t n_others,
                     uint64_t deadline_ms, struct flaunch_error *error)
 {
+    const char *key = all_came ? left_key : told_key;
     int64_t n_left = 0;
     struct err err;
     int rc = 0;
 
     if (store->open && store->by_rank_0) {
-        rc = store_client_add(&store->client, left_key, store->host == NULL,
+        rc = store_client_add(&store->client, key, store->host == NULL,
                               deadline_ms, &n_left, &err);
         while (rc == 0 && store->host != NULL && n_left < n_others) {
             if (clock_poll_ms(deadline_ms) == 0) {
@@ -401,8 +404,8 @@ int job_store_leave(struct job_store *store, uint32_t n_others,
                 break;
             }
             clock_sleep_ms(POLL_MS);
-            rc = store_client_add(&store->client, left_key, 0, deadline_ms,
-                                  &n_left, &err);
+            rc = store_client_add(&store->client, key, 0, deadline_ms, &n_left,
+                                  &err);
         }
     }
     store_client_close(&store->client);

@@ -33,8 +33,10 @@ int job_store_open(struct job_store *store, struct detected *detected,
 /*
  * The store is needed no longer. Where rank 0 serves it, the others say so, and
  * it waits until n_others have: it must not leave first.
+ *
+ * all_came  false after a bad verdict: others may still come for it
  */
-int job_store_leave(struct job_store *store, uint32_t n_others,
+int job_store_leave(struct job_store *store, bool all_came, uint32_t n_others,
                     uint64_t deadline_ms, struct flaunch_error *error);
 
 /* Close; allowed where nothing was opened, and twice. */

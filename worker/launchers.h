@@ -32,12 +32,12 @@ enum launcher {
 /* The names of a record; NULL where the environment does not tell. */
 struct record_names {
     enum launcher launcher;
+    bool second;      /* the launcher has another record before it */
     const char *sign; /* its presence says that the launcher was here */
     const char *rank;
     const char *world_size;
     const char *local_rank;
     const char *local_world_size;
-    bool second; /* the launcher has another record before it */
 };
 
 /* Every record, in order; some launchers have two. n_out: how many. */

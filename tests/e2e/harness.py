@@ -49,8 +49,11 @@ def clean_env(extra=None, token=None):
     env.update(extra or {})
     if ASAN:
         # Its dlopen does not know the caller's run path.
-        env['LD_LIBRARY_PATH'] = ':'.join(
-            filter(None, [BUILD, env.get('LD_LIBRARY_PATH')]))
+        if env.get('LD_LIBRARY_PATH', '') is not None:
+            env['LD_LIBRARY_PATH'] = ':'.join(
+                filter(None, [BUILD, env.get('LD_LIBRARY_PATH')]))
+        env['LSAN_OPTIONS'] = 'print_suppressions=0:suppressions=' + \
+            os.path.join(ROOT, 'tests', 'tools', 'lsan.supp')
     return {k: v for k, v in env.items() if v is not None}
 
 
@@ -220,8 +223,7 @@ def same_words(results):
 def standin_env(cuda=None, nccl=None):
     """With our stand-ins for libcudart and libnccl, and their scripts."""
     return {'LD_LIBRARY_PATH': os.path.join(BUILD, 'tests', 'standin'),
-            'STANDIN_CUDA': cuda, 'STANDIN_NCCL': nccl,
-            'ASAN_OPTIONS': 'detect_leaks=0'}
+            'STANDIN_CUDA': cuda, 'STANDIN_NCCL': nccl}
 
 
 def free_port():

@@ -309,6 +309,23 @@ def test_ranks_of_two_hosts_meet_and_compute():
                                             for i in range(3)], r
 
 
+def test_a_rank_that_comes_late_hears_the_bad_verdict():
+    """Rank 2 was told, and has left the store, when rank 1 comes."""
+    port = str(free_port())
+
+    def rank(i, *args):
+        return popen([prog('init'), 'timeout_ms=60000', *args], env={
+            'RANK': str(i), 'WORLD_SIZE': '3', 'LOCAL_RANK': str(i),
+            'LOCAL_WORLD_SIZE': '3', 'MASTER_ADDR': '127.0.0.1',
+            'MASTER_PORT': port,
+            'CUDA_VISIBLE_DEVICES': '', **(standin_env(
+                cuda='count_error=3') if i == 2 else {})})
+    first, last = rank(0), rank(2, 'backend=nccl')
+    results = [finish(last)]
+    results += [finish(p) for p in (rank(1), first)]
+    assert 'CUDA error 3' in same_words(results), results
+
+
 def test_dist_url_and_horovod_are_options():
     url = 'dist_url=tcp://127.0.0.1:%d' % free_port()
     for i, r in enumerate(by_hand(2, url, env={'MASTER_ADDR': None,

@@ -69,7 +69,9 @@ LAUNCHERS = {'openmpi': mpirun, 'hydra': hydra, 'hydra_port': hydra_port,
 
 def run(argv, env=None):
     token = uuid.uuid4().hex
-    extra = {'OMP_NUM_THREADS': '1'}
+    # Whole stacks, so that what libpmix leaks is known as its own.
+    extra = {'OMP_NUM_THREADS': '1',
+             'ASAN_OPTIONS': 'fast_unwind_on_malloc=0'}
     extra.update(env or {})
     r = finish(popen(argv, env=extra, token=token), 300)
     assert_nothing_left(token)

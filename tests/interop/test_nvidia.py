@@ -16,7 +16,7 @@ def need_nccl():
     if not os.path.exists(path):
         raise Skip('NCCL is not there: make deps-nvidia')
     if ASAN:
-        raise Skip('not under the sanitizer, which must be loaded first')
+        raise Skip('not as a sanitized build: the sanitizer must come first')
     return path
 
 
