@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A call of NCCL's after flaunch_init. */
@@ -60,6 +61,69 @@ static int gloo_result(const struct flaunch *job, int rc, const char *call,
                   : 0;
 }
 
+/* What a call of a collective is about. */
+enum collective {
+    ALL_REDUCE,
+    BROADCAST,
+    ALL_GATHER,
+};
+
+static const char *const collective_names[] = { "flaunch_all_reduce",
+                                                "flaunch_broadcast",
+                                                "flaunch_all_gather" };
+
+/* The same on every rank, or gloo hangs or ends the process. */
+struct shape {
+    int64_t collective;
+    int64_t count;
+    int64_t type;
+    int64_t detail; /* operation or root */
+};
+
+#define SHAPE_LEN (sizeof(struct shape) / sizeof(int64_t))
+
+static int shapes_differ(const struct shape *a, const struct shape *b, int rank,
+                         struct flaunch_error *error)
+{
+    return fail_set(error, FLAUNCH_USAGE, -EINVAL,
+                    "ranks do not make the same call: rank 0 calls %s with "
+                    "%lld elements of type %lld (operation or root %lld), rank "
+                    "%d calls %s with %lld of type %lld (%lld)",
+                    collective_names[a->collective % 3], (long long)a->count,
+                    (long long)a->type, (long long)a->detail, rank,
+                    collective_names[b->collective % 3], (long long)b->count,
+                    (long long)b->type, (long long)b->detail);
+}
+
+/* With FLAUNCH_DEBUG=detail: tell each other first. */
+static int check_shapes(struct flaunch *job, struct shape mine,
+                        struct flaunch_error *error)
+{
+    int n = job->detected.world_size;
+    struct shape *all;
+    char why[512] = "";
+    int rank;
+    int rc;
+
+    if (!job->check_shapes || is_alone(job)) {
+        return 0;
+    }
+    all = calloc((size_t)n, sizeof(*all));
+    if (all == NULL) {
+        return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
+    }
+    rc = job->gloo.shim->all_gather(job->gloo.group, &mine, all, SHAPE_LEN,
+                                    (int)FLAUNCH_INT64, why, sizeof(why));
+    rc = gloo_result(job, rc, "comparing calls", why, error);
+    for (rank = 1; rank < n && rc == 0; rank++) {
+        if (memcmp(&all[0], &all[rank], sizeof(*all)) != 0) {
+            rc = shapes_differ(&all[0], &all[rank], rank, error);
+        }
+    }
+    free(all);
+    return rc;
+}
+
 int flaunch_all_reduce(struct flaunch *job, void *data, size_t count,
                        enum flaunch_type type, enum flaunch_op op,
                        struct flaunch_error *error)
@@ -70,6 +134,10 @@ int flaunch_all_reduce(struct flaunch *job, void *data, size_t count,
     if (rc == 0 && (unsigned)op > FLAUNCH_PRODUCT) {
         rc = fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s: unknown operation %d",
                       __func__, (int)op);
+    }
+    if (rc == 0) {
+        rc = check_shapes(
+            job, (struct shape){ ALL_REDUCE, (int64_t)count, type, op }, error);
     }
     if (rc < 0 || count == 0 || is_alone(job)) {
         return rc;
@@ -91,6 +159,11 @@ int flaunch_broadcast(struct flaunch *job, void *data, size_t count,
                       "%s: root %d is no rank of a job of %d", __func__, root,
                       job->detected.world_size);
     }
+    if (rc == 0) {
+        rc = check_shapes(
+            job, (struct shape){ BROADCAST, (int64_t)count, type, root },
+            error);
+    }
     if (rc < 0 || count == 0 || is_alone(job)) {
         return rc;
     }
@@ -106,6 +179,10 @@ int flaunch_all_gather(struct flaunch *job, const void *in, void *out,
     char why[512] = "";
     int rc = need_gloo_and_type(job, __func__, type, error);
 
+    if (rc == 0) {
+        rc = check_shapes(
+            job, (struct shape){ ALL_GATHER, (int64_t)count, type, 0 }, error);
+    }
     if (rc < 0 || count == 0) {
         return rc;
     }

@@ -271,6 +271,7 @@ int flaunch_init(struct flaunch **job_out,
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
     job->pid = getpid();
+    job->check_shapes = debug_asked("detail");
     job->cuda.device = DEVICE_CPU;
     job->store.client.fd = -1;
     rc = job_open(job, &read, error);

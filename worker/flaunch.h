@@ -160,7 +160,8 @@ enum flaunch_op {
  * same calls in the same order with the same count, type, op and root. count
  * counts elements; 0 is allowed. Each fails with -ETIMEDOUT or -EIO when a
  * peer is gone, and the job is then of no more use; with another backend it
- * fails with -ENOTSUP.
+ * fails with -ENOTSUP. Where ranks pass different counts gloo ends the process;
+ * with FLAUNCH_DEBUG=detail each call compares first, and fails with -EINVAL.
  */
 
 /* data[0..count) of all ranks combined, in place, on every rank. */

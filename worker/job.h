@@ -25,7 +25,8 @@ enum backend {
 struct flaunch {
     pid_t pid; /* after a fork the child's copy is of no use */
     struct detected detected;
-    size_t n_said; /* bytes of its explanation that were printed */
+    size_t n_said;     /* bytes of its explanation that were printed */
+    bool check_shapes; /* before each collective, for FLAUNCH_DEBUG=detail */
     enum backend backend;
     struct cuda_device cuda;
     char device_text[16];

@@ -44,6 +44,18 @@ def test_collectives_of_all_types_and_operations():
                                         for i in range(n)], r
 
 
+def test_calls_are_compared_where_details_are_asked_for():
+    need_gloo()
+    for r in by_hand(3, 'backend=gloo', 'ops', env={'FLAUNCH_DEBUG': 'detail'}):
+        assert r.code == 0 and 'all right' in r.out, r
+    said = same_words(by_hand(3, 'backend=gloo', 'mismatch',
+                              env={'FLAUNCH_DEBUG': 'detail'}))
+    assert said == ('error 1: ranks do not make the same call: rank 0 calls '
+                    'flaunch_all_reduce with 1 elements of type 0 (operation '
+                    'or root 0), rank 1 calls flaunch_all_reduce with 2 of '
+                    'type 0 (0)\n'), said
+
+
 def test_the_plain_environment_needs_no_launcher():
     for n in (1, 2, 4):
         results = by_hand(n)

@@ -1,9 +1,10 @@
 /*
  * Calls flaunch_init as its arguments say and prints what it got:
  *     init [backend=B] [launcher=L] [dist_url=U] [horovod] [timeout_ms=N]
- *          [skip=RANK] [ops]
+ *          [skip=RANK] [ops] [mismatch]
  * skip: that rank leaves without a word. ops: every collective with every
- * type and operation, compared with what it must give.
+ * type and operation, compared with what it must give. mismatch: an all-reduce
+ * of as many elements as the rank + 1.
  */
 #include "worker/flaunch.h"
 
@@ -166,6 +167,7 @@ int main(int argc, char **argv)
     struct flaunch *job = NULL;
     const char *rank = getenv("RANK");
     float x = 1;
+    int mismatch = 0;
     int ops = 0;
     int i;
 
@@ -191,13 +193,22 @@ int main(int argc, char **argv)
             }
         } else if (strcmp(argv[i], "ops") == 0) {
             ops = 1;
+        } else if (strcmp(argv[i], "mismatch") == 0) {
+            mismatch = 1;
         }
     }
     if (flaunch_init(&job, &options, &error) < 0) {
         printf("error %d: %s\n", (int)error.domain, error.text);
         return 1;
     }
-    if (ops) {
+    if (mismatch) {
+        float many[64] = { 0 };
+
+        if (flaunch_all_reduce(job, many, (size_t)flaunch_rank(job) + 1,
+                               FLAUNCH_FLOAT, FLAUNCH_SUM, &error) < 0) {
+            printf("error %d: %s\n", (int)error.domain, error.text);
+        }
+    } else if (ops) {
         try_all(job);
     } else {
         printf("%s %d/%d local %d/%d %s %s %d\n", flaunch_launcher(job),
