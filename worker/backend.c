@@ -143,6 +143,7 @@ static int nccl_prepare(struct flaunch *job, struct checkin_record *self,
                    job->nccl.path);
     nccl_env_notes("\n", notes, sizeof(notes));
     nccl_env_common(self->settings, sizeof(self->settings));
+    nccl_env_interface(self->interface, sizeof(self->interface));
     detected_explain(&job->detected, "%s", notes);
     note_isolation(job);
     return nccl_env_check_interface(error);

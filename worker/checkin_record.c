@@ -1,5 +1,7 @@
 #include "worker/checkin_record.h"
 
+#include "worker/nccl_env.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +23,8 @@ struct text_field {
 static const struct text_field texts[] = {
     TEXT(token),   TEXT(nonce),    TEXT(host),      TEXT(machine),
     TEXT(gpu),     TEXT(visible),  TEXT(nccl_path), TEXT(backend),
-    TEXT(reached), TEXT(settings), TEXT(no_gpu),    TEXT(error),
+    TEXT(reached), TEXT(settings), TEXT(interface), TEXT(no_gpu),
+    TEXT(error),
 };
 
 #define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
@@ -297,15 +300,36 @@ bool checkin_judge(const struct checkin_record *seats, uint32_t world_size,
     return false;
 }
 
-void checkin_warn(const struct checkin_record *seats, uint32_t world_size,
-                  char text_out[VERDICT_MAX])
+/* One that other hosts cannot reach, in a job of several. */
+static void warn_interface(const struct checkin_record *seats,
+                           uint32_t world_size, char text[VERDICT_MAX])
+{
+    bool several = false;
+    uint32_t i;
+
+    for (i = 1; i < world_size && !several; i++) {
+        several = !checkin_same_machine(&seats[0], &seats[i]);
+    }
+    for (i = 0; i < world_size && several; i++) {
+        if (seats[i].interface[0] != '\0' &&
+            nccl_env_interface_is_local(seats[i].interface)) {
+            add(text,
+                "nccl: rank %u on %s is likely to use the interface %s, which "
+                "other hosts may not reach: set NCCL_SOCKET_IFNAME\n",
+                i, seats[i].host, seats[i].interface);
+            return;
+        }
+    }
+}
+
+static void warn_settings(const struct checkin_record *seats,
+                          uint32_t world_size, char text[VERDICT_MAX])
 {
     uint32_t i;
 
-    text_out[0] = '\0';
     for (i = 1; i < world_size; i++) {
         if (strcmp(seats[i].settings, seats[0].settings) != 0) {
-            add(text_out,
+            add(text,
                 "nccl: settings differ, which may hang: rank 0 on %s has "
                 "\"%s\" and rank %u on %s \"%s\"\n",
                 seats[0].host, seats[0].settings, i, seats[i].host,
@@ -313,4 +337,12 @@ void checkin_warn(const struct checkin_record *seats, uint32_t world_size,
             return;
         }
     }
+}
+
+void checkin_warn(const struct checkin_record *seats, uint32_t world_size,
+                  char text_out[VERDICT_MAX])
+{
+    text_out[0] = '\0';
+    warn_settings(seats, world_size, text_out);
+    warn_interface(seats, world_size, text_out);
 }

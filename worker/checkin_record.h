@@ -34,6 +34,7 @@ struct checkin_record {
     char backend[16];
     char reached[64];   /* the address at which it reached the store */
     char settings[256]; /* variables of NCCL that all should have alike */
+    char interface[96]; /* NCCL\'s likely choice: name and address */
     char no_gpu[160];   /* why "auto" came to gloo */
     char error[512];    /* what kept this rank from going on; "" nothing */
 };

@@ -4,7 +4,11 @@
 #include "worker/fail.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <limits.h>
 #include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +118,65 @@ bool nccl_env_interface_matches(const char *wanted, const char *name)
         }
     }
     return excludes;
+}
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* The lower, the rather NCCL takes it. */
+static int interface_order(const char *name)
+{
+    if (begins(name, "ib")) {
+        return 0;
+    }
+    if (begins(name, "docker")) {
+        return 2;
+    }
+    return begins(name, "lo") || begins(name, "virbr") ? 3 : 1;
+}
+
+void nccl_env_interface(char *text_out, size_t size)
+{
+    const char *wanted = getenv("NCCL_SOCKET_IFNAME");
+    const struct ifaddrs *at;
+    struct ifaddrs *list;
+    char host[NI_MAXHOST];
+    int best = INT_MAX;
+
+    text_out[0] = '\0';
+    if (getifaddrs(&list) < 0) {
+        return;
+    }
+    for (at = list; at != NULL; at = at->ifa_next) {
+        int family = at->ifa_addr != NULL ? at->ifa_addr->sa_family : AF_UNSPEC;
+        socklen_t len = family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                           : sizeof(struct sockaddr_in);
+
+        if ((family != AF_INET && family != AF_INET6) ||
+            (at->ifa_flags & IFF_UP) == 0 ||
+            (wanted != NULL && wanted[0] != '\0' &&
+             !nccl_env_interface_matches(wanted, at->ifa_name)) ||
+            interface_order(at->ifa_name) >= best ||
+            getnameinfo(at->ifa_addr, len, host, sizeof(host), NULL, 0,
+                        NI_NUMERICHOST) != 0) {
+            continue;
+        }
+        best = interface_order(at->ifa_name);
+        (void)snprintf(text_out, size, "%s %.60s", at->ifa_name, host);
+    }
+    freeifaddrs(list);
+}
+
+bool nccl_env_interface_is_local(const char *text)
+{
+    const char *address = strchr(text, ' ');
+
+    return interface_order(text) >= 2 || begins(text, "veth") ||
+           (address != NULL &&
+            (begins(address, " 169.254.") || begins(address, " fe80:") ||
+             begins(address, " 127.")));
 }
 
 int nccl_env_check_interface(struct flaunch_error *error)

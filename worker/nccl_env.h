@@ -22,6 +22,16 @@ void nccl_env_common(char *text, size_t size);
  */
 bool nccl_env_interface_matches(const char *wanted, const char *name);
 
+/*
+ * The interface that NCCL is likely to take, as "NAME ADDRESS": of those that
+ * are up and match, ib* first, others next, docker*, lo and virbr* last, in the
+ * kernel's order. "" where there is none. Source: NCCL 2.28.
+ */
+void nccl_env_interface(char *text_out, size_t size);
+
+/* Whether other hosts cannot reach such an interface. */
+bool nccl_env_interface_is_local(const char *text);
+
 /* -ENODEV with a sentence where it matches none of this host's. */
 int nccl_env_check_interface(struct flaunch_error *error);
 

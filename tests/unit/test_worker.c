@@ -91,6 +91,7 @@ static void records_go_round_and_broken_ones_are_refused(void **state)
                                      .nccl_path = "/lib/libnccl.so.2",
                                      .backend = "nccl",
                                      .settings = "NCCL_ALGO=Ring",
+                                     .interface = "eth0 192.0.2.1",
                                      .no_gpu = "no driver",
                                      .error = "no driver" };
     struct checkin_record read;
@@ -241,6 +242,31 @@ static void settings_that_differ_are_warned_of(void **state)
     assert_non_null(strstr(text, "rank 0 on host has \"\" and rank 2 on host "
                                  "\"NCCL_ALGO=Ring\""));
     verdict_is(seats, 0, true, "");
+
+    seats_fill(seats);
+    (void)snprintf(seats[3].interface, sizeof(seats[3].interface),
+                   "docker0 172.17.0.1");
+    checkin_warn(seats, WORLD, text);
+    assert_string_equal(text, ""); /* all on one host */
+    (void)snprintf(seats[1].host, sizeof(seats[1].host), "other");
+    checkin_warn(seats, WORLD, text);
+    assert_non_null(strstr(text, "rank 3 on host is likely to use the "
+                                 "interface docker0 172.17.0.1"));
+}
+
+static void local_interfaces_are_known(void **state)
+{
+    char text[96];
+
+    (void)state;
+    assert_true(nccl_env_interface_is_local("lo 127.0.0.1"));
+    assert_true(nccl_env_interface_is_local("virbr0 192.168.122.1"));
+    assert_true(nccl_env_interface_is_local("veth1a fe80::1"));
+    assert_true(nccl_env_interface_is_local("eth0 169.254.1.2"));
+    assert_false(nccl_env_interface_is_local("eth0 192.0.2.1"));
+    assert_false(nccl_env_interface_is_local("ib0 fd00::1"));
+    nccl_env_interface(text, sizeof(text));
+    assert_true(text[0] == '\0' || strchr(text, ' ') != NULL);
 }
 
 static void interfaces_match_as_nccl_matches_them(void **state)
@@ -298,6 +324,7 @@ int main(void)
         cmocka_unit_test(an_error_of_one_rank_is_everybodys_at_once),
         cmocka_unit_test(what_does_not_fit_together_is_named),
         cmocka_unit_test(settings_that_differ_are_warned_of),
+        cmocka_unit_test(local_interfaces_are_known),
         cmocka_unit_test(interfaces_match_as_nccl_matches_them),
         cmocka_unit_test(roots_are_where_nccl_expects_them),
         cmocka_unit_test(hidden_gpus_are_told_from_wrong_ones),
