@@ -4,15 +4,14 @@
 #include "worker/checkin_host.h"
 #include "worker/checkin_keys.h"
 #include "worker/fail.h"
+#include "worker/token.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 /* How long another rank waits for rank 0 before it lets itself be seen. */
 #define EARLY_MS 1000
@@ -21,23 +20,6 @@
 #define SEEN_MS 5000
 /* Records from before are an earlier attempt's. */
 #define SEEN_S 3600
-
-void checkin_token(char token_out[TOKEN_LEN + 1])
-{
-    uint8_t raw[TOKEN_LEN / 2];
-    size_t i;
-
-    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw)) {
-        uint64_t now = clock_ns() ^ (uint64_t)getpid() << 40;
-
-        for (i = 0; i < sizeof(raw); i++) {
-            raw[i] = (uint8_t)(now >> 8 * (i % 8));
-        }
-    }
-    for (i = 0; i < sizeof(raw); i++) {
-        (void)snprintf(token_out + 2 * i, 3, "%02x", raw[i]);
-    }
-}
 
 /* Post the record once: 0 or a negative errno. */
 static int post(struct store_client *client, struct checkin_record *self,
@@ -49,7 +31,7 @@ static int post(struct store_client *client, struct checkin_record *self,
     int64_t slot;
     int rc;
 
-    checkin_token(self->token);
+    token_make(self->token);
     rc = checkin_record_encode(&value, self);
     if (rc < 0) {
         buf_destroy(&value);

@@ -31,7 +31,4 @@ int checkin(struct store_client *client, struct checkin_record *self,
             uint64_t deadline_ms, uint32_t *n_told_out,
             char warning_out[VERDICT_MAX], struct flaunch_error *error);
 
-/* TOKEN_LEN random hexadecimal digits. */
-void checkin_token(char token_out[TOKEN_LEN + 1]);
-
 #endif

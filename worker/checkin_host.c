@@ -1,9 +1,9 @@
 #include "worker/checkin_host.h"
 
 #include "common/clock.h"
-#include "worker/checkin.h"
 #include "worker/checkin_keys.h"
 #include "worker/fail.h"
+#include "worker/token.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -373,8 +373,8 @@ int checkin_host(struct store_client *client, struct checkin_record *self,
         (void)fail_set(error, FLAUNCH_SYSTEM, rc, "out of memory");
         goto out;
     }
-    checkin_token(self->nonce);
-    checkin_token(self->token);
+    token_make(self->nonce);
+    token_make(self->token);
     seats[0] = *self;
     rc = host_run(&host, deadline_ms, error);
     *n_told_out = host.n_told;

@@ -6,12 +6,12 @@
 #define FLAUNCH_WORKER_CHECKIN_RECORD_H
 
 #include "common/buf.h"
+#include "worker/token.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOKEN_LEN 32 /* hexadecimal digits */
 #define VERDICT_MAX 1024
 
 struct checkin_record {

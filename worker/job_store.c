@@ -3,9 +3,9 @@
 #include "common/clock.h"
 #include "common/net.h"
 #include "common/store_host.h"
-#include "worker/checkin.h"
 #include "worker/fail.h"
 #include "worker/job_address.h"
+#include "worker/token.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -283,7 +283,7 @@ static int publish(struct job_store *store, const struct detected *detected,
     if (rc < 0) {
         return rc;
     }
-    checkin_token(address.token);
+    token_make(address.token);
     job_address_find(&address, one_node);
     rc = sign(store, address.port, address.token, deadline_ms, err);
     if (rc == 0 && job_address_encode(&address, text, sizeof(text)) < 0) {
