@@ -17,6 +17,21 @@ static int find_all(void *library, const struct dynlib_symbol *symbols,
     return 0;
 }
 
+/* The first of names that can be opened, or NULL with the linker's words. */
+static void *open_first(const char *const *names, int flags, char *why,
+                        size_t why_size)
+{
+    void *library = NULL;
+
+    for (; *names != NULL && library == NULL; names++) {
+        library = dlopen(*names, RTLD_NOW | RTLD_LOCAL | flags);
+        if (library == NULL && flags == 0) {
+            (void)snprintf(why, why_size, "%s", dlerror());
+        }
+    }
+    return library;
+}
+
 int dynlib_load(const char *const *names, const struct dynlib_symbol *symbols,
                 void **library_out, char *why, size_t why_size)
 {
@@ -26,11 +41,9 @@ int dynlib_load(const char *const *names, const struct dynlib_symbol *symbols,
     if (dlsym(RTLD_DEFAULT, symbols[0].name) != NULL) {
         return find_all(RTLD_DEFAULT, symbols, why, why_size);
     }
-    for (; *names != NULL && library == NULL; names++) {
-        library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL) {
-            (void)snprintf(why, why_size, "%s", dlerror());
-        }
+    library = open_first(names, RTLD_NOLOAD, why, why_size);
+    if (library == NULL) {
+        library = open_first(names, 0, why, why_size);
     }
     if (library == NULL) {
         return -ENOENT;

@@ -15,8 +15,8 @@ struct dynlib_symbol {
 
 /*
  * Find the functions of symbols: in what the program has loaded already where
- * the first of them is there, else in the first of names (NULL at its end)
- * that can be opened.
+ * the first of them is there; else in the first of names (NULL at its end) that
+ * somebody has loaded for himself; else in the first that can be opened.
  *
  * library_out  the handle, or NULL for the program's own copy; never closed,
  *              since such libraries do not survive it

@@ -4,13 +4,16 @@
 #include "tests/unit/unit.h"
 #include "worker/checkin_record.h"
 #include "worker/device.h"
+#include "worker/dynlib.h"
 #include "worker/nccl_env.h"
 #include "worker/nccl_roots.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void devices_are_chosen_without_modulo(void **state)
 {
@@ -269,6 +272,36 @@ static void local_interfaces_are_known(void **state)
     assert_true(text[0] == '\0' || strchr(text, ' ') != NULL);
 }
 
+/* Somebody has one of two libraries for himself, and not the first named. */
+static void a_library_that_is_loaded_wins(void **state)
+{
+    static const char *const names[] = { "libresolv.so.2", "libcuda.so.1",
+                                         NULL };
+    void *function = NULL;
+    const struct dynlib_symbol symbols[] = {
+        { "cuDeviceGetUuid_v2", &function, false },
+        { "flaunch_no_such_function", &function, true },
+        { NULL, NULL, false },
+    };
+    char path[512];
+    void *library;
+    char why[64];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
+    void *theirs;
+
+    (void)state;
+    assert_true(n > 0);
+    path[n] = '\0';
+    (void)snprintf(strrchr(path, '/'), 64, "/../standin/libcuda.so.1");
+    theirs = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(theirs);
+    assert_int_equal(dynlib_load(names, symbols, &library, why, sizeof(why)),
+                     0);
+    assert_ptr_equal(library, theirs);
+    assert_null(function); /* the optional one, which is not there */
+    assert_int_equal(dlclose(theirs), 0);
+}
+
 static void interfaces_match_as_nccl_matches_them(void **state)
 {
     (void)state;
@@ -324,6 +357,7 @@ int main(void)
         cmocka_unit_test(an_error_of_one_rank_is_everybodys_at_once),
         cmocka_unit_test(what_does_not_fit_together_is_named),
         cmocka_unit_test(settings_that_differ_are_warned_of),
+        cmocka_unit_test(a_library_that_is_loaded_wins),
         cmocka_unit_test(local_interfaces_are_known),
         cmocka_unit_test(interfaces_match_as_nccl_matches_them),
         cmocka_unit_test(roots_are_where_nccl_expects_them),
