@@ -26,6 +26,11 @@ uint64_t clock_deadline(uint64_t timeout_ms)
                                              : CLOCK_NEVER;
 }
 
+uint64_t clock_earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 int clock_poll_ms(uint64_t deadline_ms)
 {
     uint64_t now_ms = clock_ms();

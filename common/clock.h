@@ -15,6 +15,9 @@ uint64_t clock_ms(void);
 /* Now + timeout_ms, CLOCK_NEVER when that would overflow. */
 uint64_t clock_deadline(uint64_t timeout_ms);
 
+/* The earlier of two deadlines. */
+uint64_t clock_earlier(uint64_t a, uint64_t b);
+
 /*
  * Milliseconds left for poll(2): 0 when the deadline has passed, -1 for
  * CLOCK_NEVER, never more than INT_MAX.

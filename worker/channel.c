@@ -96,6 +96,17 @@ static enum environ_result take_address(const struct choice *choice,
     return result;
 }
 
+static int need_address(const struct choice *choice, const char *host_name,
+                        const char *port_name)
+{
+    char why[WHY_MAX];
+
+    return take_address(choice, host_name, port_name, why, sizeof(why)) ==
+                   ENVIRON_OK
+               ? 0
+               : bad(choice, why);
+}
+
 static int take_url(const struct choice *choice)
 {
     const char *url = choice->url;
@@ -218,8 +229,6 @@ static int choose(const struct choice *choice)
 {
     const char *served = environ_get(choice->env, ENV_USE_AGENT_STORE);
     struct detected *out = choice->out;
-    char why[WHY_MAX] = "";
-    int rc = 0;
 
     if (out->world_size == 1) {
         out->channel = CHANNEL_NONE;
@@ -244,19 +253,11 @@ static int choose(const struct choice *choice)
         out->channel = served != NULL && strcmp(served, "True") == 0
                            ? CHANNEL_STORE
                            : CHANNEL_ADDRESS;
-        rc = take_address(choice, ENV_MASTER_ADDR, ENV_MASTER_PORT, why,
-                          sizeof(why)) == ENVIRON_OK
-                 ? 0
-                 : bad(choice, why);
-        return rc;
+        return need_address(choice, ENV_MASTER_ADDR, ENV_MASTER_PORT);
     case LAUNCHER_HOROVOD:
         out->channel = CHANNEL_HOROVOD;
-        rc = take_address(choice, "HOROVOD_GLOO_RENDEZVOUS_ADDR",
-                          "HOROVOD_GLOO_RENDEZVOUS_PORT", why,
-                          sizeof(why)) == ENVIRON_OK
-                 ? 0
-                 : bad(choice, why);
-        return rc;
+        return need_address(choice, "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+                            "HOROVOD_GLOO_RENDEZVOUS_PORT");
     default:
         return choose_foreign(choice);
     }

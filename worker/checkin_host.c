@@ -212,8 +212,8 @@ static int slots_wait(struct host *host, uint64_t until_ms,
 
     (void)snprintf(key, sizeof(key), CHECKIN_PREFIX "mail/%" PRId64,
                    host->first_open);
-    rc = store_client_wait(host->client, key,
-                           look_ms < until_ms ? look_ms : until_ms, &err);
+    rc = store_client_wait(host->client, key, clock_earlier(look_ms, until_ms),
+                           &err);
     return rc < 0 && rc != -ETIMEDOUT ? fail_store(error, &err) : 0;
 }
 
@@ -274,7 +274,7 @@ static int host_linger(struct host *host, uint64_t deadline_ms,
                        struct flaunch_error *error)
 {
     uint64_t linger_ms = clock_deadline(LINGER_MS);
-    uint64_t until_ms = linger_ms < deadline_ms ? linger_ms : deadline_ms;
+    uint64_t until_ms = clock_earlier(linger_ms, deadline_ms);
     int rc = 0;
 
     while (rc == 0 && host->n_ranks_told + 1 < host->self->world_size &&

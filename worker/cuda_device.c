@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VISIBLE_MAX 256
+#define TEXT_MAX 256
 
+/* Holds copies of all that the caller gave: it may outlive the call. */
 struct task {
     struct device_request request;
-    char visible[VISIBLE_MAX];
+    char visible[TEXT_MAX];
+    char binding[TEXT_MAX];
     struct cuda_device device;
     int rc;
     struct flaunch_error error;
@@ -87,6 +89,10 @@ static int count(struct task *task)
                        hint(rc, device->driver_version));
     }
     device->n_visible = task->request.n_gpus = rc == CUDA_OK ? n : 0;
+    if (rc == CUDA_OK && n == 0) {
+        (void)snprintf(device->why_none, sizeof(device->why_none),
+                       "CUDA counts none");
+    }
     return 0;
 }
 
@@ -159,6 +165,16 @@ static void task_run(void *arg)
     }
 }
 
+/* A copy of text, which may be NULL. */
+static const char *copy_text(char copy[TEXT_MAX], const char *text)
+{
+    if (text == NULL) {
+        return NULL;
+    }
+    (void)snprintf(copy, TEXT_MAX, "%s", text);
+    return copy;
+}
+
 static struct task *task_create(const struct device_request *request,
                                 const struct cuda_api *api)
 {
@@ -170,11 +186,8 @@ static struct task *task_create(const struct device_request *request,
     task->request = *request;
     task->device.api = *api;
     task->device.device = DEVICE_CPU;
-    if (request->visible != NULL) {
-        (void)snprintf(task->visible, sizeof(task->visible), "%s",
-                       request->visible);
-        task->request.visible = task->visible;
-    }
+    task->request.visible = copy_text(task->visible, request->visible);
+    task->request.binding = copy_text(task->binding, request->binding);
     return task;
 }
 

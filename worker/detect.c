@@ -388,6 +388,9 @@ static int read_wanted(struct reading *reading)
 {
     const char *wanted = reading->wish->launcher;
     enum launcher launcher;
+    char known[256];
+    size_t len = 0;
+    int i;
 
     if (wanted == NULL || wanted[0] == '\0') {
         wanted = environ_get(reading->env, ENV_FLAUNCH_LAUNCHER);
@@ -396,11 +399,12 @@ static int read_wanted(struct reading *reading)
         return 0;
     }
     if (!launcher_by_name(wanted, &launcher)) {
+        for (i = 0; i < N_LAUNCHERS; i++) {
+            len += (size_t)snprintf(known + len, sizeof(known) - len, " %s",
+                                    launcher_name((enum launcher)i));
+        }
         return fail_set(reading->error, FLAUNCH_USAGE, -EINVAL,
-                        "unknown launcher %.64s: flaunch, torchrun, horovod, "
-                        "env, openmpi, jsrun, flux, pals, mvapich, hydra, "
-                        "prrte, slurm, aprun and none are known",
-                        wanted);
+                        "unknown launcher %.64s; known are%s", wanted, known);
     }
     reading->wanted = wanted;
     return 0;

@@ -26,13 +26,6 @@ static void key_name(const struct kv *kv, const char *key, char *name,
     (void)snprintf(name, size, "%s/%s", kv->prefix, key);
 }
 
-static uint64_t earlier(const struct kv *kv, uint64_t timeout_ms)
-{
-    uint64_t deadline_ms = clock_deadline(timeout_ms);
-
-    return deadline_ms < kv->deadline_ms ? deadline_ms : kv->deadline_ms;
-}
-
 static int kv_set(void *arg, const char *key, const void *data, size_t len)
 {
     const struct kv *kv = arg;
@@ -52,8 +45,10 @@ static int kv_get(void *arg, const char *key, uint64_t timeout_ms,
     int rc;
 
     key_name(kv, key, name, sizeof(name));
-    rc = store_client_get(kv->client, name, earlier(kv, timeout_ms), &value,
-                          NULL);
+    rc = store_client_get(
+        kv->client, name,
+        clock_earlier(clock_deadline(timeout_ms), kv->deadline_ms), &value,
+        NULL);
     if (rc == 0) {
         *data_out = value.data;
         *len_out = value.len;
@@ -67,7 +62,9 @@ static int kv_wait(void *arg, const char *key, uint64_t timeout_ms)
     char name[512];
 
     key_name(kv, key, name, sizeof(name));
-    return store_client_wait(kv->client, name, earlier(kv, timeout_ms), NULL);
+    return store_client_wait(
+        kv->client, name,
+        clock_earlier(clock_deadline(timeout_ms), kv->deadline_ms), NULL);
 }
 
 int gloo_group_load(struct gloo_group *gloo, struct flaunch_error *error)

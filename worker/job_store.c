@@ -102,12 +102,11 @@ static int check_unused(struct job_store *store, uint64_t deadline_ms,
 static int try_address(struct job_store *store, const char *host, uint16_t port,
                        const char *token, uint64_t deadline_ms, struct err *err)
 {
-    uint64_t try_ms = clock_deadline(TRY_MS);
+    uint64_t try_ms = clock_earlier(clock_deadline(TRY_MS), deadline_ms);
     bool ours = false;
     char key[160];
     int rc;
 
-    try_ms = try_ms < deadline_ms ? try_ms : deadline_ms;
     rc = store_client_try(&store->client, host, port, try_ms, err);
     if (rc < 0) {
         return rc;
@@ -190,7 +189,7 @@ static int open_address(struct job_store *store,
         if (serve(store, scope, detected->port, &port, &err) < 0) {
             return fail_set(error, FLAUNCH_STORE, err.code,
                             "rank 0 cannot serve the store at %s port %u "
-                            "(MASTER_ADDR, MASTER_PORT): %s",
+                            "(MASTER_ADDR and MASTER_PORT, or dist_url): %s",
                             detected->host, detected->port, err.text);
         }
     }

@@ -6,7 +6,6 @@
 #include "worker/meet.h"
 
 #include "common/clock.h"
-#include "common/resolve.h"
 #include "worker/http_kv.h"
 #include "worker/sock.h"
 
@@ -24,28 +23,6 @@ struct horovod {
     char host[256];
     uint16_t port;
 };
-
-static int connect_store(const struct horovod *horovod, uint64_t deadline_ms,
-                         struct err *err)
-{
-    struct addrinfo *list;
-    const struct addrinfo *address;
-    int fd = -EHOSTUNREACH;
-    int rc =
-        resolve_host(horovod->host, horovod->port, deadline_ms, &list, err);
-
-    if (rc < 0) {
-        return rc;
-    }
-    for (address = list; address != NULL && fd < 0;
-         address = address->ai_next) {
-        fd = sock_connect(address, deadline_ms);
-    }
-    freeaddrinfo(list);
-    return fd < 0 ? err_sys(err, fd, "Horovod's store %s port %u",
-                            horovod->host, horovod->port)
-                  : fd;
-}
 
 /* Everything up to the answer's end: its status or a negative errno. */
 static int receive(int fd, struct buf *reply, uint64_t deadline_ms,
@@ -81,7 +58,8 @@ static int exchange(const struct horovod *horovod, const struct buf *request,
 {
     struct buf reply = { 0 };
     struct bytes body = { 0 };
-    int fd = connect_store(horovod, deadline_ms, err);
+    int fd = sock_connect_host(horovod->host, horovod->port, deadline_ms,
+                               "Horovod's store", err);
     int rc;
 
     if (fd < 0) {

@@ -7,7 +7,6 @@
 
 #include "common/clock.h"
 #include "common/parse.h"
-#include "common/resolve.h"
 #include "worker/pmi_wire.h"
 #include "worker/sock.h"
 
@@ -158,7 +157,6 @@ static int connect_port(struct pmi *pmi, const char *place,
                         struct detected *detected, uint64_t deadline_ms,
                         struct err *err)
 {
-    struct addrinfo *list;
     char host[256];
     uint16_t port;
     int n;
@@ -167,14 +165,9 @@ static int connect_port(struct pmi *pmi, const char *place,
     if (parse_host_port(place, host, sizeof(host), &port) < 0) {
         return err_set(err, -EINVAL, "PMI_PORT=%.200s is no HOST:PORT", place);
     }
-    rc = resolve_host(host, port, deadline_ms, &list, err);
-    if (rc < 0) {
-        return rc;
-    }
-    pmi->fd = sock_connect(list, deadline_ms);
-    freeaddrinfo(list);
+    pmi->fd = sock_connect_host(host, port, deadline_ms, "PMI_PORT", err);
     if (pmi->fd < 0) {
-        return err_sys(err, pmi->fd, "PMI_PORT=%.200s", place);
+        return pmi->fd;
     }
     rc = request(pmi, deadline_ms, "initack", err, "cmd=initack pmiid=%.16s\n",
                  getenv("PMI_ID"));

@@ -81,10 +81,11 @@ int nccl_comm_make_id(const struct nccl_context *context, uint64_t deadline_ms,
     if (rc < 0) {
         (void)fail_set(error, FLAUNCH_NCCL, rc,
                        "ncclGetUniqueId does not come back");
+    } else if (task->rc < 0) {
+        rc = fail_set(error, task->error.domain, task->rc, "%s",
+                      task->error.text);
     } else {
-        rc = task->rc;
         *id_out = task->id;
-        (void)fail_set(error, task->error.domain, rc, "%s", task->error.text);
     }
     helper_release(helper);
     return rc;

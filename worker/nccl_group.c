@@ -29,8 +29,8 @@ struct opening {
     uint64_t give_up_ms;
     struct nccl_id *ids;
     int n_ids;
-    bool told;  /* that this rank is through ncclCommInitRank */
-    bool heard; /* error is another rank's sentence */
+    bool told;    /* that this rank is through ncclCommInitRank */
+    bool settled; /* error is the sentence that all ranks say */
     struct flaunch_error *error;
 };
 
@@ -47,7 +47,6 @@ int nccl_group_load(struct nccl_group *group, const struct cuda_device *device,
     (void)group->context.nccl.get_version(&group->version);
     dynlib_path((void *const *)&group->context.nccl.get_version, group->path,
                 sizeof(group->path));
-    group->loaded = true;
     return 0;
 }
 
@@ -55,11 +54,6 @@ static void key_name(const struct opening *opening, const char *name, int i,
                      char key[KEY_MAX])
 {
     (void)snprintf(key, KEY_MAX, "%s/%s/%d", opening->request->prefix, name, i);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Whether another rank has failed; its sentence is ours then. */
@@ -70,7 +64,7 @@ static bool another_failed(struct opening *opening)
                      opening->error, opening->request->deadline_ms)) {
         return false;
     }
-    opening->heard = true;
+    opening->settled = true;
     return true;
 }
 
@@ -85,7 +79,7 @@ static int await(struct opening *opening, const char *key,
 
     for (;;) {
         uint64_t until_ms =
-            earlier(clock_deadline(LOOK_MS), opening->give_up_ms);
+            clock_earlier(clock_deadline(LOOK_MS), opening->give_up_ms);
 
         rc = value_out != NULL
                  ? store_client_get(client, key, until_ms, value_out, &err)
@@ -265,8 +259,9 @@ static int timed_out(struct opening *opening)
 static int follow(struct opening *opening, struct nccl_init *init)
 {
     for (;;) {
-        bool ended = nccl_init_wait(init, earlier(clock_deadline(LOOK_MS),
-                                                  opening->give_up_ms)) == 0;
+        bool ended =
+            nccl_init_wait(init, clock_earlier(clock_deadline(LOOK_MS),
+                                               opening->give_up_ms)) == 0;
 
         if (ended && nccl_init_failed(init, opening->error)) {
             return opening->error->code;
@@ -296,12 +291,12 @@ static int wait_for_all(struct opening *opening)
     if (request->client == NULL) {
         return 0;
     }
-    key_name(opening, "ready", 0, key);
+    key_name(opening, "n_ready", 0, key);
     if (store_client_add(request->client, key, 1, request->deadline_ms, &n,
                          &err) < 0) {
         return fail_store(opening->error, &err);
     }
-    key_name(opening, "ready", 1, key);
+    key_name(opening, "ready", 0, key);
     if (n == request->world_size) {
         return store_client_set(request->client, key, nothing,
                                 request->deadline_ms, &err) < 0
@@ -313,15 +308,19 @@ static int wait_for_all(struct opening *opening)
                  "all-reduce");
 }
 
-/* What went wrong here as a sentence of this rank; or theirs, if they were
- * first. */
-static void tell_failure(struct opening *opening)
+/* Make what went wrong here a sentence of this rank and tell it; where others
+ * were first, take theirs. Returns its code. */
+static int settle_failure(struct opening *opening)
 {
     const struct nccl_group_request *request = opening->request;
     const struct nccl_group *group = opening->group;
     char why[512];
     char notes[300] = "";
 
+    if (opening->settled) {
+        return opening->error->code;
+    }
+    opening->settled = true;
     nccl_env_notes("; ", notes, sizeof(notes));
     (void)snprintf(why, sizeof(why), "%.500s", opening->error->text);
     (void)fail_set(opening->error, opening->error->domain, opening->error->code,
@@ -333,6 +332,7 @@ static void tell_failure(struct opening *opening)
         alarm_raise(request->client, request->prefix, opening->error,
                     request->deadline_ms);
     }
+    return opening->error->code;
 }
 
 static int initialize(struct opening *opening)
@@ -345,16 +345,14 @@ static int initialize(struct opening *opening)
     int finished;
 
     if (rc < 0) {
-        return rc;
+        return settle_failure(opening);
     }
     rc = follow(opening, init);
     if (rc == 0) {
         rc = wait_for_all(opening);
     }
-    if (rc < 0 && !opening->heard) {
-        tell_failure(opening);
-        opening->heard = true; /* and is told */
-        rc = opening->error->code;
+    if (rc < 0) {
+        rc = settle_failure(opening); /* the abort may take long */
     }
     finished = nccl_init_finish(init, rc == 0, ABORT_MS, &opening->group->comm);
     if (finished < 0) {
@@ -381,7 +379,8 @@ int nccl_group_open(struct nccl_group *group,
     int rc;
 
     margin_ms = (uint64_t)clock_poll_ms(request->deadline_ms) / 4;
-    opening.give_up_ms = request->deadline_ms - earlier(margin_ms, MARGIN_MS);
+    opening.give_up_ms =
+        request->deadline_ms - clock_earlier(margin_ms, MARGIN_MS);
     opening.n_ids = group->context.nccl.comm_init_rank_scalable == NULL ||
                             getenv("NCCL_COMM_ID") != NULL
                         ? 1
@@ -391,13 +390,7 @@ int nccl_group_open(struct nccl_group *group,
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
     rc = exchange_ids(&opening);
-    if (rc == 0) {
-        rc = initialize(&opening);
-    }
-    if (rc < 0 && !opening.heard) {
-        tell_failure(&opening);
-        rc = error->code;
-    }
+    rc = rc < 0 ? settle_failure(&opening) : initialize(&opening);
     free(opening.ids);
     return rc;
 }

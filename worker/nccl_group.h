@@ -15,7 +15,6 @@ struct nccl_split {
 
 struct nccl_group {
     struct nccl_context context;
-    bool loaded;
     int version;
     char path[256]; /* of the library */
     struct ncclComm *comm;

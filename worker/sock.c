@@ -1,6 +1,7 @@
 #include "worker/sock.h"
 
 #include "common/clock.h"
+#include "common/resolve.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -149,4 +150,23 @@ int sock_connect(const struct addrinfo *address, uint64_t deadline_ms)
         return rc;
     }
     return fd;
+}
+
+int sock_connect_host(const char *host, uint16_t port, uint64_t deadline_ms,
+                      const char *what, struct err *err)
+{
+    const struct addrinfo *address;
+    struct addrinfo *list;
+    int fd = -EHOSTUNREACH;
+    int rc = resolve_host(host, port, deadline_ms, &list, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    for (address = list; address != NULL && fd < 0;
+         address = address->ai_next) {
+        fd = sock_connect(address, deadline_ms);
+    }
+    freeaddrinfo(list);
+    return fd < 0 ? err_sys(err, fd, "%s %s port %u", what, host, port) : fd;
 }

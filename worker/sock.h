@@ -6,6 +6,8 @@
 #ifndef FLAUNCH_WORKER_SOCK_H
 #define FLAUNCH_WORKER_SOCK_H
 
+#include "common/err.h"
+
 #include <netdb.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +17,14 @@
  * -ECONNREFUSED also where TCP connected the socket to itself.
  */
 int sock_connect(const struct addrinfo *address, uint64_t deadline_ms);
+
+/*
+ * Connect to a host by name or number, trying each of its addresses once;
+ * returns the socket, or a negative errno with a sentence that begins with
+ * what.
+ */
+int sock_connect_host(const char *host, uint16_t port, uint64_t deadline_ms,
+                      const char *what, struct err *err);
 
 int sock_send(int fd, const void *data, size_t len, uint64_t deadline_ms);
 

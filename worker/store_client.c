@@ -53,7 +53,7 @@ static int greet(int fd, uint64_t deadline_ms)
         return rc;
     }
     rc = sock_receive(fd, reply, sizeof(reply),
-                      hello_ms < deadline_ms ? hello_ms : deadline_ms);
+                      clock_earlier(hello_ms, deadline_ms));
     if (rc == -ETIMEDOUT && hello_ms < deadline_ms) {
         return -EPROTO;
     }

@@ -156,6 +156,10 @@ def test_hidden_gpus_are_told():
           nccl(2, 'backend=auto', env={'CUDA_VISIBLE_DEVICES': '9'}))
 
 
+def test_a_driver_that_counts_no_gpu_is_told():
+    fails('none is to be had here: CUDA counts none', nccl(2, cuda='none'))
+
+
 def test_a_busy_gpu_is_told():
     fails(r'rank 1 on .*: CUDA device 1: CUDA error 46: .*another process has it',
           nccl(2, rank={1: ('set_error=46', None)}))

@@ -18,11 +18,6 @@ def need(name):
     return path
 
 
-def need_pmix():
-    """Open MPI and Slurm bring it, under a name with a number."""
-    need('mpirun.openmpi')
-
-
 def mpirun(n, *args):
     # From 32 processes on, mpirun 4 loses exits unless told not to use a pool.
     return [need('mpirun.openmpi'), '--allow-run-as-root', '--oversubscribe',
@@ -157,14 +152,12 @@ def test_torchrun_with_python_and_c_ranks_in_one_job():
 
 
 def test_open_mpi():
-    need_pmix()
     assert_trains(mpirun(4))
     assert_places(mpirun(4), 'openmpi', one_node(4))
     assert_nccl('openmpi', mpirun)
 
 
 def test_open_mpi_without_pmix_takes_an_address():
-    need_pmix()
     env = {'PMIX_NAMESPACE': None, 'MASTER_ADDR': '127.0.0.1',
            'MASTER_PORT': str(free_port())}
     argv = mpirun(2, 'env', '-u', 'PMIX_NAMESPACE')

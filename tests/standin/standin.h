@@ -6,7 +6,7 @@
  * through the address in the unique id, sums are computed. Scripts make them
  * fail as the real ones do:
  *
- *     STANDIN_CUDA=count=N,count_error=N,set_error=N,driver=N,hang,uuid=X,
+ *     STANDIN_CUDA=count=N,count_error=N,set_error=N,driver=N,hang,none,uuid=X,
  *                  only_own
  *     STANDIN_NCCL=version=N,id=exit|never|N,init=never|now:N|later:N,
  *                  warmup=never|wrong|N,abort=never,no_split,no_scalable
