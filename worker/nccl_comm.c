@@ -268,9 +268,6 @@ static void work_run(void *arg)
         atomic_store(&work->stage, NCCL_STAGE_WARM_UP);
         work->rc = warm_up(work);
     }
-    if (work->rc == 0) {
-        atomic_store(&work->stage, NCCL_STAGE_READY);
-    }
 }
 
 int nccl_init_start(const struct nccl_context *context, int rank,

@@ -18,8 +18,7 @@
 /* How far an initialisation has come. */
 enum nccl_stage {
     NCCL_STAGE_INIT,    /* in ncclCommInitRankConfig and after */
-    NCCL_STAGE_WARM_UP, /* the first all-reduce */
-    NCCL_STAGE_READY,
+    NCCL_STAGE_WARM_UP, /* the first all-reduce, and after */
 };
 
 struct nccl_context {
