@@ -51,6 +51,7 @@ static bool leaf_name(struct cgroup_place *place, pid_t pid)
 void cgroup_leaf_make(struct cgroup_leaf *leaf, pid_t pid)
 {
     leaf->fd = -1;
+    leaf->killed = false;
     if (!leaf_name(&leaf->place, pid) || mkdir(leaf->place.dir, 0755) < 0) {
         leaf->place.dir[0] = '\0';
         return;
@@ -78,7 +79,7 @@ pid_t cgroup_leaf_fork(struct cgroup_leaf *leaf)
     return fork();
 }
 
-void cgroup_leaf_kill(const struct cgroup_leaf *leaf)
+void cgroup_leaf_kill(struct cgroup_leaf *leaf)
 {
     int fd;
 
@@ -90,6 +91,7 @@ void cgroup_leaf_kill(const struct cgroup_leaf *leaf)
         if (write(fd, "1", 1) < 0) {
             /* The scan does it, only later. */
         }
+        leaf->killed = true;
         (void)close(fd);
     }
 }
@@ -129,6 +131,14 @@ void cgroup_leaf_remove(struct cgroup_leaf *leaf)
     if (leaf->place.dir[0] != '\0') {
         remove_groups(leaf->place.dir, DEPTH_MAX);
         leaf->place.dir[0] = '\0';
+    }
+}
+
+void cgroup_leaf_renew(struct cgroup_leaf *leaf, pid_t pid)
+{
+    if (leaf->fd >= 0 && leaf->killed) {
+        cgroup_leaf_remove(leaf);
+        cgroup_leaf_make(leaf, pid);
     }
 }
 

@@ -12,6 +12,7 @@
 struct cgroup_leaf {
     struct cgroup_place place; /* dir "": there is none */
     int fd;                    /* of the directory; -1: none */
+    bool killed;               /* cgroup.kill was used on it */
 };
 
 /*
@@ -27,7 +28,13 @@ void cgroup_leaf_make(struct cgroup_leaf *leaf, pid_t pid);
 pid_t cgroup_leaf_fork(struct cgroup_leaf *leaf);
 
 /* Kill everything in it. */
-void cgroup_leaf_kill(const struct cgroup_leaf *leaf);
+void cgroup_leaf_kill(struct cgroup_leaf *leaf);
+
+/*
+ * Make another one in its place where it was killed, empty as it must be: the
+ * kernel (6.18) ends every process that is born into such a group later.
+ */
+void cgroup_leaf_renew(struct cgroup_leaf *leaf, pid_t pid);
 
 /* Remove it, empty as it must be. */
 void cgroup_leaf_remove(struct cgroup_leaf *leaf);

@@ -108,6 +108,7 @@ void guard_job_reset(struct guard_job *job)
     free(job->workers);
     guard_plan_destroy(&job->plan);
     guard_spawner_forget(&job->spawner);
+    cgroup_leaf_renew(&job->spawner.leaf, getpid());
     job->workers = NULL;
     job->n_workers = 0;
     job->n_forked = 0;

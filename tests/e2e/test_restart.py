@@ -161,3 +161,12 @@ def test_a_restart_that_cannot_be_prepared_ends_the_job():
         assert r.code == 125, r
         assert "cannot make log directory '%s/none_" % d in r.err, r
         assert r.err.count('No such file or directory') == 1, r
+
+
+def test_workers_start_again_after_strays_were_killed():
+    """A control group whose cgroup.kill was used takes no new process."""
+    r = flaunch('--max-restarts=1', '--restart-backoff=0', 'sh', '-c',
+                'test $FLAUNCH_ATTEMPT = 1 && exit 0; '
+                "setsid sh -c 'trap \"\" TERM; sleep 100; sleep 100' & "
+                'sleep 0.2; exit 3')
+    assert r.code == 0, r
