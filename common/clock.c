@@ -13,6 +13,14 @@ uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
+uint64_t clock_boot_ns(void)
+{
+    struct timespec now = { 0 };
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
 uint64_t clock_ms(void)
 {
     return clock_ns() / 1000000U;

@@ -12,6 +12,9 @@
 uint64_t clock_ns(void);
 uint64_t clock_ms(void);
 
+/* The same in nanoseconds, but for suspend: this one does not stand still. */
+uint64_t clock_boot_ns(void);
+
 /* Now + timeout_ms, CLOCK_NEVER when that would overflow. */
 uint64_t clock_deadline(uint64_t timeout_ms);
 

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 /* Neither contains the word flaunch. */
@@ -31,6 +32,8 @@ struct guard {
     bool has_run_dir;
     bool had_job; /* at least one is done */
     bool agent_gone;
+    uint64_t lease_ns;       /* workers may run until then; 0: for ever */
+    int lease_fd;            /* a timerfd that wakes us then; -1: none yet */
     bool send_later;         /* the kernel holds too many descriptors */
     struct guard_outbox out; /* messages the agent has not taken yet */
     struct guard_job job;
@@ -98,6 +101,48 @@ static void spawn_refused(struct guard *guard, int rc)
     guard_tell(&msg, NULL, guard);
 }
 
+/*
+ * On several nodes workers run on a lease, which the host node prolongs. When
+ * it ends others may have been started in their place, whatever the agent is
+ * at: it may be stopped, or alone behind a broken cable.
+ */
+static void lease_end(struct guard *guard)
+{
+    const struct guard_msg fenced = { .type = GUARD_FENCED };
+
+    guard->lease_ns = 0;
+    if (guard->plan != NULL) {
+        guard_tell(&fenced, NULL, guard);
+        guard_job_kill(&guard->job);
+    }
+}
+
+/* Wake up when it ends, at once also after a suspend. */
+static void lease_take(struct guard *guard, uint64_t until_ns)
+{
+    struct itimerspec at = { .it_value = {
+                                 .tv_sec = (time_t)(until_ns / 1000000000),
+                                 .tv_nsec = (long)(until_ns % 1000000000) } };
+
+    guard->lease_ns = until_ns;
+    if (guard->lease_fd < 0) {
+        guard->lease_fd =
+            timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    }
+    if (guard->lease_fd < 0 ||
+        timerfd_settime(guard->lease_fd, TFD_TIMER_ABSTIME, &at, NULL) < 0) {
+        guard->lease_ns = 1; /* a lease that nobody watches is none */
+    }
+}
+
+static void lease_check(struct guard *guard)
+{
+    if (guard->lease_ns != 0 && guard->plan != NULL &&
+        clock_boot_ns() >= guard->lease_ns) {
+        lease_end(guard);
+    }
+}
+
 static void guard_handle(struct guard *guard, const struct guard_msg *msg)
 {
     int rc;
@@ -129,6 +174,9 @@ static void guard_handle(struct guard *guard, const struct guard_msg *msg)
         break;
     case GUARD_DRAINED:
         guard_streams_drop(&guard->job.streams);
+        break;
+    case GUARD_LEASE:
+        lease_take(guard, msg->at_ns);
         break;
     default:
         break;
@@ -167,20 +215,25 @@ static void guard_receive(struct guard *guard)
 
 static void guard_wait(struct guard *guard, int timeout_ms)
 {
-    struct pollfd fds[2] = {
+    struct pollfd fds[3] = {
         { .fd = guard->child_fd, .events = POLLIN },
         { .fd = guard->agent_gone ? -1 : guard->fd, .events = POLLIN },
+        { .fd = guard->lease_ns != 0 ? guard->lease_fd : -1, .events = POLLIN },
     };
     struct signalfd_siginfo info;
+    uint64_t expired;
 
     if (guard->send_later) {
         timeout_ms = SEND_LATER_MS; /* POLLOUT would be true all the time */
     } else if (guard->out.bytes.len > 0) {
         fds[1].events |= POLLOUT;
     }
-    (void)poll(fds, 2, timeout_ms);
+    (void)poll(fds, 3, timeout_ms);
     while (read(guard->child_fd, &info, sizeof(info)) > 0) {
         /* Only the wake-up counts; guard_job_step reaps. */
+    }
+    if (fds[2].revents != 0) {
+        (void)read(guard->lease_fd, &expired, sizeof(expired));
     }
     if (fds[1].revents != 0) {
         guard_receive(guard);
@@ -288,7 +341,10 @@ static void run_dir_close(struct guard *guard)
 static void guard_loop(struct guard *guard)
 {
     for (;;) {
-        int timeout_ms = guard_job_step(&guard->job);
+        int timeout_ms;
+
+        lease_check(guard);
+        timeout_ms = guard_job_step(&guard->job);
 
         if (guard->job.phase == GUARD_STUCK) {
             say_last_words(guard);
@@ -372,6 +428,7 @@ static int guard_main(int fd, const struct inherited *inherited, bool pidns,
     static struct guard guard;
 
     guard.fd = fd;
+    guard.lease_fd = -1;
     guard.out.pids = pidns;
     guard.run_dir = run_dir;
     if (guard_open(&guard, inherited) < 0) {

@@ -41,6 +41,8 @@ static const struct layout {
     [GUARD_STOP] = { 2, { U32(signo), U64(grace_ms) } },
     [GUARD_GROUPS] = { 1, { U32(signo) } },
     [GUARD_DRAINED] = { 0, { { FIELD_U32, 0 } } },
+    [GUARD_LEASE] = { 1, { U64(at_ns) } },
+    [GUARD_FENCED] = { 0, { { FIELD_U32, 0 } } },
     [GUARD_SPAWNED] = { 4, { U32(worker), U32(pid), U64(at_ns), U32(count) } },
     [GUARD_FAILED] = { 3, { U32(worker), U32(step), U32(error) } },
     [GUARD_EXITED] = { 5,

@@ -25,11 +25,13 @@ enum guard_msg_type {
     GUARD_STOP,      /* signo, then KILL after grace_ms; 0: KILL at once */
     GUARD_GROUPS,    /* signo to every worker's process group (STOP, CONT) */
     GUARD_DRAINED,   /* the workers' output needs no copy by the guard */
+    GUARD_LEASE,     /* workers may run until at_ns (CLOCK_BOOTTIME) */
     /* guard to agent */
     GUARD_SPAWNED, /* worker, pid, at_ns; count read ends come along */
     GUARD_FAILED,  /* worker, step, error: it never ran */
     GUARD_EXITED,  /* worker, pid, status, at_ns, peak_kib */
     GUARD_LEFT,    /* pid, state, name, wchan: it would not die */
+    GUARD_FENCED,  /* the lease has ended: everything is being killed */
     GUARD_EMPTY,   /* no descendant is left: another SPAWN may come */
 };
 
@@ -54,7 +56,7 @@ struct guard_msg {
     uint32_t state; /* the letter of proc(5) */
     uint64_t size;
     uint64_t grace_ms;
-    uint64_t at_ns; /* monotonic */
+    uint64_t at_ns; /* monotonic, but for LEASE */
     uint64_t peak_kib;
     char name[32];
     char wchan[32];

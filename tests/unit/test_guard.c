@@ -45,6 +45,8 @@ static void messages_go_round(void **state)
           .state = 'D',
           .name = "python",
           .wchan = "nfs_wait" },
+        { .type = GUARD_LEASE, .at_ns = 77 },
+        { .type = GUARD_FENCED },
         { .type = GUARD_EMPTY },
     };
     struct buf out = { 0 };
@@ -602,6 +604,124 @@ static void a_guard_whose_last_word_fails_ends(void **state)
     free(inherited.children);
 }
 
+/* A guard with sleepers to start; nothing is sent to it yet. */
+struct lease_test {
+    struct guard_process guard;
+    struct guard_plan plan;
+    unsigned n_spawned;
+    unsigned n_killed;
+    bool fenced;
+};
+
+static void lease_begin(struct lease_test *test)
+{
+    static char guard_name[] = "guard-under-test";
+    static char *guard_argv[] = { guard_name, NULL };
+    static char name[] = "/bin/sleep";
+    static char seconds[] = "100";
+    static char *argv[] = { name, seconds, NULL };
+
+    *test = (struct lease_test){ .plan = plan_of(argv, 2) };
+    inherited_take(&inherited);
+    assert_int_equal(
+        guard_start(&inherited, false, NULL, guard_argv, 1, &test->guard, NULL),
+        0);
+}
+
+static void lease_send(struct lease_test *test, uint64_t from_now_ms)
+{
+    struct guard_outbox out = { 0 };
+    const struct guard_msg msg = {
+        .type = GUARD_LEASE, .at_ns = clock_boot_ns() + from_now_ms * 1000000
+    };
+
+    assert_int_equal(guard_outbox_put(&out, &msg, NULL), 0);
+    assert_int_equal(guard_pair_flush(test->guard.fd, &out), 0);
+    guard_outbox_destroy(&out);
+}
+
+/* Listen until nothing is left, and end the guard. */
+static void lease_finish(struct lease_test *test)
+{
+    uint64_t deadline_ms = clock_deadline(60000);
+    struct guard_packet *packet = malloc(sizeof(*packet));
+    bool empty = false;
+
+    assert_non_null(packet);
+    while (!empty && clock_ms() < deadline_ms) {
+        struct reader reader;
+        struct guard_msg msg;
+
+        if (guard_pair_receive(test->guard.fd, packet) != 1) {
+            clock_sleep_ms(1);
+            continue;
+        }
+        reader = (struct reader){ .data = packet->data, .len = packet->len };
+        while (guard_msg_decode(&reader, &msg) > 0) {
+            test->n_spawned += msg.type == GUARD_SPAWNED;
+            test->n_killed += msg.type == GUARD_EXITED && msg.status == SIGKILL;
+            test->fenced = test->fenced || msg.type == GUARD_FENCED;
+            empty = empty || msg.type == GUARD_EMPTY;
+        }
+        guard_packet_close(packet);
+    }
+    assert_true(empty);
+    free(packet);
+    (void)close(test->guard.fd);
+    guard_must_end(test->guard.pid);
+    plan_free(&test->plan);
+    free(inherited.children);
+}
+
+/* Nobody tells the guard: its agent may be stopped. */
+static void a_lease_that_ends_kills_all(void **state)
+{
+    struct lease_test test;
+
+    (void)state;
+    lease_begin(&test);
+    lease_send(&test, 200);
+    assert_int_equal(guard_pair_send_plan(test.guard.fd, &test.plan), 0);
+    lease_finish(&test);
+    assert_true(test.fenced);
+    assert_int_equal(test.n_spawned, 2);
+    assert_int_equal(test.n_killed, 2);
+}
+
+/* START came late: our ranks may be somebody else's by now. */
+static void a_lease_that_is_over_starts_nothing(void **state)
+{
+    struct lease_test test;
+
+    (void)state;
+    lease_begin(&test);
+    lease_send(&test, 0);
+    clock_sleep_ms(20); /* it ends while nothing runs */
+    assert_int_equal(guard_pair_send_plan(test.guard.fd, &test.plan), 0);
+    lease_finish(&test);
+    assert_true(test.fenced);
+    assert_int_equal(test.n_spawned, 0);
+}
+
+static void a_lease_that_is_prolonged_goes_on(void **state)
+{
+    struct lease_test test;
+    int i;
+
+    (void)state;
+    lease_begin(&test);
+    lease_send(&test, 500);
+    assert_int_equal(guard_pair_send_plan(test.guard.fd, &test.plan), 0);
+    for (i = 0; i < 20; i++) {
+        clock_sleep_ms(50);
+        lease_send(&test, 500);
+    }
+    /* It ran for two leases; now it is let go. */
+    lease_finish(&test);
+    assert_true(test.fenced);
+    assert_int_equal(test.n_killed, 2);
+}
+
 static int become_subreaper(void **state)
 {
     (void)state;
@@ -626,6 +746,9 @@ int main(void)
         cmocka_unit_test(children_to_skip_are_left_alone),
         cmocka_unit_test(a_guard_that_cannot_answer_ends_everything),
         cmocka_unit_test(a_guard_whose_last_word_fails_ends),
+        cmocka_unit_test(a_lease_that_ends_kills_all),
+        cmocka_unit_test(a_lease_that_is_over_starts_nothing),
+        cmocka_unit_test(a_lease_that_is_prolonged_goes_on),
     };
 
     return cmocka_run_group_tests(tests, become_subreaper, NULL);
