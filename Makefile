@@ -273,6 +273,11 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
+$(BUILD)/tests/bench/coordinator_sim $(BUILD)/tests/bench/agents: \
+		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/parts.a
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) $(JANSSON) -ldl
+
 # Plain builds replay the corpus; `make fuzz` searches, with clang.
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o \
 		$(BUILD)/parts.a
@@ -318,6 +323,28 @@ bench:
 	python3 tests/bench/streams.py --build $(BUILD)
 	python3 tests/bench/endings.py --build $(BUILD)
 	python3 tests/bench/init.py --build $(BUILD)
+
+# Several hosts, made of network namespaces: all that `make check` has of them.
+.PHONY: check-nodes
+check-nodes:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory tests-built
+	python3 tests/run.py --build $(BUILD) $(if $(STRICT),--strict) \
+		e2e/nodes $(shell cd tests && grep -l 'from hosts' e2e/scenarios/*.py \
+		| sed 's/\.py//') unit/test_coordinator unit/test_nodes unit/test_agent
+
+# Models of the rendezvous in Promela, checked by SPIN.
+.PHONY: model
+model:
+	@tests/tools/deps model
+	python3 tests/run.py --build $(BUILD) $(if $(STRICT),--strict) model
+
+# Several nodes; torchrun beside them where TORCH_PYTHON has PyTorch.
+.PHONY: bench-nodes
+bench-nodes:
+	@tests/tools/deps build test bench
+	@$(MAKE) --no-print-directory all $(BENCH)
+	python3 tests/bench/nodes.py --build $(BUILD)
 
 # Real PyTorch (TORCH_PYTHON), Open MPI, MPICH, Slurm (as root) and Horovod
 # (HOROVOD_PYTHON, which is made where it is not given).

@@ -30,6 +30,9 @@
 #define ENV_PYTHON_EXEC "PYTHON_EXEC" /* the interpreter for .py and -m */
 #define ENV_CUDA_VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES"
 
+/* Kubernetes: the number of an Indexed Job's pod */
+#define ENV_JOB_COMPLETION_INDEX "JOB_COMPLETION_INDEX"
+
 /* ours, set for each worker */
 #define ENV_FLAUNCH_RUN_ID "FLAUNCH_RUN_ID"
 #define ENV_FLAUNCH_RANK "FLAUNCH_RANK"

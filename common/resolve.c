@@ -24,6 +24,23 @@ static int address_look_up(const char *host, const char *port, int flags,
     return getaddrinfo(host, port, &hints, list_out);
 }
 
+static int lookup_failed(const char *host, int rc, struct err *err)
+{
+    return err_set(err, -EHOSTUNREACH, "cannot look up %s: %s", host,
+                   gai_strerror(rc));
+}
+
+int resolve_blocking(const char *host, uint16_t port,
+                     struct addrinfo **list_out, struct err *err)
+{
+    char text[8];
+    int rc;
+
+    (void)snprintf(text, sizeof(text), "%u", port);
+    rc = address_look_up(host, text, 0, list_out);
+    return rc == 0 ? 0 : lookup_failed(host, rc, err);
+}
+
 static void lookup_run(void *arg)
 {
     struct lookup *lookup = arg;
@@ -66,8 +83,7 @@ static int lookup_finish(struct lookup *lookup, struct helper *helper,
         return err_set(err, -ETIMEDOUT, "looking up %s takes too long", host);
     }
     if (lookup->rc != 0) {
-        return err_set(err, -EHOSTUNREACH, "cannot look up %s: %s", host,
-                       gai_strerror(lookup->rc));
+        return lookup_failed(host, lookup->rc, err);
     }
     *list_out = lookup->list;
     lookup->list = NULL;

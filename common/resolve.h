@@ -20,4 +20,8 @@
 int resolve_host(const char *host, uint16_t port, uint64_t deadline_ms,
                  struct addrinfo **list_out, struct err *err);
 
+/* The same without a deadline, on this thread. */
+int resolve_blocking(const char *host, uint16_t port,
+                     struct addrinfo **list_out, struct err *err);
+
 #endif

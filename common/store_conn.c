@@ -152,6 +152,24 @@ static void conn_feed(struct store_conn *conn, const uint8_t *data, size_t len)
     conn_flush(conn);
 }
 
+/* The first bytes: true where they are an agent's, and not ours any more. */
+static bool conn_is_agents(struct store_conn *conn, const uint8_t *data,
+                           size_t len)
+{
+    const struct port_demux *demux = conn->demux;
+    uv_os_fd_t fd;
+
+    conn->demux = NULL;
+    if (demux == NULL || !port_demux_is_agent(data, len)) {
+        return false;
+    }
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
+        (void)port_demux_hand_over(demux, fd, data, len);
+    }
+    store_conn_stop(conn);
+    return true;
+}
+
 static void conn_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct store_conn *conn = stream->data;
@@ -168,17 +186,21 @@ static void conn_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         store_conn_stop(conn);
         return;
     }
-    conn_feed(conn, (const uint8_t *)buf->base, (size_t)n);
+    if (!conn_is_agents(conn, (const uint8_t *)buf->base, (size_t)n)) {
+        conn_feed(conn, (const uint8_t *)buf->base, (size_t)n);
+    }
 }
 
 int store_conn_init(struct store_conn *conn, uv_loop_t *loop,
                     struct store *store, struct store_read_buffer *read_buffer,
+                    const struct port_demux *demux,
                     void (*on_closed)(struct store_conn *conn, void *arg),
                     void *arg)
 {
     int rc;
 
     *conn = (struct store_conn){ .read_buffer = read_buffer,
+                                 .demux = demux,
                                  .on_closed = on_closed,
                                  .arg = arg };
     rc = uv_tcp_init(loop, &conn->tcp);

@@ -7,6 +7,7 @@
 #ifndef FLAUNCH_COMMON_STORE_CONN_H
 #define FLAUNCH_COMMON_STORE_CONN_H
 
+#include "common/port_demux.h"
 #include "common/store_session.h"
 
 #include <uv.h>
@@ -21,7 +22,8 @@ struct store_conn {
     uv_timer_t hello_timer;
     struct store_session session;
     struct store_read_buffer *read_buffer;
-    struct buf sending; /* what a uv_write under way has borrowed */
+    const struct port_demux *demux; /* or NULL; until the first bytes came */
+    struct buf sending;             /* what a uv_write under way has borrowed */
     uv_write_t write;
     size_t open_handles;
     bool writing;
@@ -36,10 +38,12 @@ struct store_conn {
 
 /*
  * Prepare conn and its handles: 0 or a negative errno, and then on_closed
- * never runs. Accept into &conn->tcp, then call store_conn_start.
+ * never runs. demux, which may be NULL, gets the connection if it turns out to
+ * be an agent's. Accept into &conn->tcp, then call store_conn_start.
  */
 int store_conn_init(struct store_conn *conn, uv_loop_t *loop,
                     struct store *store, struct store_read_buffer *read_buffer,
+                    const struct port_demux *demux,
                     void (*on_closed)(struct store_conn *conn, void *arg),
                     void *arg);
 

@@ -95,7 +95,8 @@ static void host_destroy(struct store_host *host)
     free(host);
 }
 
-static int host_prepare(struct store_host *host, int listen_fd, struct err *err)
+static int host_prepare(struct store_host *host, int listen_fd,
+                        const struct port_demux *demux, struct err *err)
 {
     struct store *store;
     int rc;
@@ -111,7 +112,7 @@ static int host_prepare(struct store_host *host, int listen_fd, struct err *err)
         asyncs_close(host);
         return err_sys(err, -ENOMEM, "cannot start the store");
     }
-    rc = store_server_start(&host->server, &host->loop, listen_fd, store,
+    rc = store_server_start(&host->server, &host->loop, listen_fd, store, demux,
                             server_closed, NULL, err);
     if (rc < 0) {
         asyncs_close(host);
@@ -125,8 +126,8 @@ static int host_prepare(struct store_host *host, int listen_fd, struct err *err)
     return 0;
 }
 
-int store_host_start(int listen_fd, struct store_host **host_out,
-                     struct err *err)
+int store_host_start(int listen_fd, const struct port_demux *demux,
+                     struct store_host **host_out, struct err *err)
 {
     struct store_host *host = calloc(1, sizeof(*host));
     int rc;
@@ -137,7 +138,7 @@ int store_host_start(int listen_fd, struct store_host **host_out,
         (void)close(listen_fd);
         return err_sys(err, rc, "cannot start the store");
     }
-    rc = host_prepare(host, listen_fd, err);
+    rc = host_prepare(host, listen_fd, demux, err);
     if (rc < 0) {
         host_destroy(host);
         return rc;

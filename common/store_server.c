@@ -109,7 +109,7 @@ static void server_accept(uv_stream_t *stream, int status)
         return;
     }
     rc = store_conn_init(conn, stream->loop, server->store, server->read_buffer,
-                         conn_closed, server);
+                         server->demux, conn_closed, server);
     if (rc < 0) {
         free(conn);
         server_refuse(server, rc);
@@ -127,15 +127,16 @@ static void server_accept(uv_stream_t *stream, int status)
 
 int store_server_start(struct store_server *server, uv_loop_t *loop,
                        int listen_fd, struct store *store,
+                       const struct port_demux *demux,
                        void (*on_closed)(struct store_server *server,
                                          void *arg),
                        void *arg, struct err *err)
 {
     int rc;
 
-    *server = (struct store_server){ .store = store,
-                                     .on_closed = on_closed,
-                                     .arg = arg };
+    *server = (struct store_server){
+        .store = store, .demux = demux, .on_closed = on_closed, .arg = arg
+    };
     /* Without an address family this makes no system call and cannot fail. */
     (void)uv_tcp_init(loop, &server->listener);
     server->listener.data = server;

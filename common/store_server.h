@@ -15,6 +15,7 @@ struct store_server {
     uv_tcp_t refused; /* where a client goes that no memory is left for */
     bool refusing;
     struct store *store;
+    const struct port_demux *demux; /* who takes agents, or NULL */
     struct store_conn *conns;
     struct store_read_buffer *read_buffer;
     bool listener_closed;
@@ -25,13 +26,15 @@ struct store_server {
 
 /*
  * Serve store on listen_fd, a socket that listens already (connections wait
- * in its queue until then). Both belong to the server from this call on.
+ * in its queue until then). Both belong to the server from this call on; demux
+ * is the caller's and may be NULL.
  *
  * Returns 0, or a negative errno with a sentence; on_closed runs in either
  * case, once, from the loop: after store_server_stop, or after the failure.
  */
 int store_server_start(struct store_server *server, uv_loop_t *loop,
                        int listen_fd, struct store *store,
+                       const struct port_demux *demux,
                        void (*on_closed)(struct store_server *server,
                                          void *arg),
                        void *arg, struct err *err);

@@ -15,7 +15,9 @@ struct agent_setup {
     const struct inherited *inherited;
     struct guard_process guard;
     struct run_files *files;
-    int listen_fd; /* of the store; the agent closes it */
+    int listen_fd; /* where this node is to host, else -1; the agent closes it
+                    */
+    uint16_t port; /* of it */
 };
 
 /*

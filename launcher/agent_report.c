@@ -5,6 +5,7 @@
 #include "launcher/cgroup.h"
 #include "launcher/error_report.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,75 +60,124 @@ static int64_t oom_kills_since(int64_t before)
     return before < 0 || now < before ? -1 : now - before;
 }
 
-/* The first line, and the sentence of the error file. */
-static void say_sentence(const struct agent_report *from, char *text,
-                         size_t size)
-{
-    outcome_describe(from->outcome, text, size);
-    if (text[0] != '\0') {
-        log_line(LOG_ERROR, "%s", text);
-    } else {
-        (void)snprintf(text, size, "the job was stopped: %s",
-                       from->reason[0] != '\0' ? from->reason
-                                               : "flaunch itself failed");
-    }
-}
+/* The report of this node, and what it borrows. */
+struct made {
+    struct report report;
+    struct error_record record;
+    struct err trouble;
+    char host[256];
+};
 
-static void write_error_file(const struct report *report,
-                             const struct error_record *record,
-                             const char *sentence)
-{
-    const char *path = getenv(ENV_ERROR_FILE);
-    struct err err = { 0 };
-
-    if (path != NULL && path[0] != '\0' &&
-        outcome_exit_code(report->outcome) != 0 &&
-        error_report_write(path, record, sentence, report, &err) < 0) {
-        log_line(LOG_WARN, "%s", err.text);
-    }
-}
-
-void agent_report_say(const struct agent_report *from)
+static void make(const struct agent_report *from, int exit_code,
+                 struct made *made)
 {
     uint32_t rank = from->outcome->group->first_failure;
-    char sentence[SENTENCE_BYTES];
-    char host[256] = "";
-    struct error_record record = { 0 };
-    struct err trouble = { 0 };
-    struct buf losses = { 0 };
-    struct buf text = { 0 };
-    bool well = outcome_exit_code(from->outcome) == 0;
-    struct report report = {
-        .outcome = from->outcome,
-        .run_id = from->job->run_id,
-        .host = host,
-        .attempt = from->job->attempt,
-        .max_restarts = from->job->max_restarts,
-        .oom_kills = well ? -1 : oom_kills_since(from->oom_kills_before),
-    };
+    struct report *report = &made->report;
 
-    (void)gethostname(host, sizeof(host) - 1);
-    say_sentence(from, sentence, sizeof(sentence));
-    if (rank != WORKER_NONE) {
-        find_output(from, rank, &report);
-        report.full_disk = find_full_disk(&from->attempt->plan, rank);
-        if (from->attempt->error_files[rank] != NULL &&
-            error_record_read(from->attempt->error_files[rank], &record,
-                              &trouble) < 0) {
-            report.error_trouble = trouble.text;
+    *made = (struct made){
+        .report = { .outcome = from->outcome,
+                    .run_id = from->job->run_id,
+                    .exit_code = exit_code,
+                    .attempt = from->job->attempt,
+                    .max_restarts = from->job->max_restarts,
+                    .oom_kills = -1,
+                    .losses = "" },
+    };
+    (void)gethostname(made->host, sizeof(made->host) - 1);
+    report->host = made->host;
+    if (rank == WORKER_NONE) {
+        return;
+    }
+    report->oom_kills = oom_kills_since(from->oom_kills_before);
+    find_output(from, rank, report);
+    report->full_disk = find_full_disk(&from->attempt->plan, rank);
+    if (from->attempt->error_files[rank] != NULL &&
+        error_record_read(from->attempt->error_files[rank], &made->record,
+                          &made->trouble) < 0) {
+        report->error_trouble = made->trouble.text;
+    }
+    report->error = made->record.message;
+    report->callstack = made->record.callstack;
+}
+
+int agent_report_make(const struct agent_report *from, struct buf *text_out)
+{
+    struct made made;
+    int rc;
+
+    if (from->outcome->group->first_failure == WORKER_NONE) {
+        return 0;
+    }
+    make(from, outcome_exit_code(from->outcome), &made);
+    rc = report_print(&made.report, text_out);
+    if (rc == 0) {
+        rc = buf_append_u8(text_out, '\0');
+    }
+    error_record_destroy(&made.record);
+    return rc;
+}
+
+/* As JSON, for whoever started us. */
+static void write_error_file(const struct agent_report *from,
+                             const struct agent_end *end)
+{
+    const char *path = getenv(ENV_ERROR_FILE);
+    char sentence[SENTENCE_BYTES];
+    struct err err = { 0 };
+    struct made made;
+
+    if (path == NULL || path[0] == '\0' || end->code == 0) {
+        return;
+    }
+    if (end->text[0] == '\0' || end->said) {
+        (void)snprintf(sentence, sizeof(sentence), "the job was stopped: %s",
+                       end->text[0] != '\0' ? end->text
+                                            : "flaunch itself failed");
+    } else {
+        (void)snprintf(sentence, sizeof(sentence), "%s", end->text);
+    }
+    make(from, end->code, &made);
+    if (error_report_write(path, &made.record, sentence, &made.report, &err) <
+        0) {
+        log_line(LOG_WARN, "%s", err.text);
+    }
+    error_record_destroy(&made.record);
+}
+
+/* From another node it may hold anything. */
+static void say_lines(struct streams *streams, const char *lines)
+{
+    size_t len = strlen(lines);
+    char *copy = strdup(lines);
+    size_t i;
+
+    if (copy == NULL) {
+        return;
+    }
+    for (i = 0; i < len; i++) {
+        if (iscntrl((unsigned char)copy[i]) && copy[i] != '\n') {
+            copy[i] = '?';
         }
-        report.error = record.message;
-        report.callstack = record.callstack;
+    }
+    streams_say(streams, copy, len);
+    free(copy);
+}
+
+void agent_report_say(const struct agent_report *from,
+                      const struct agent_end *end)
+{
+    struct buf losses = { 0 };
+
+    if (end->text[0] != '\0' && !end->said) {
+        log_line(LOG_ERROR, "%s", end->text);
+    }
+    if (end->report[0] != '\0') {
+        say_lines(from->streams, end->report);
     }
     if (streams_describe_losses(from->streams, &losses) == 0 &&
-        buf_append_u8(&losses, '\0') == 0) {
-        report.losses = (const char *)losses.data;
-        if (report_print(&report, &text) == 0 && text.len > 0) {
-            streams_say(from->streams, (const char *)text.data, text.len);
-        }
+        losses.len > 0) {
+        streams_say(from->streams, (const char *)losses.data, losses.len);
     }
-    write_error_file(&report, &record, sentence);
-    error_record_destroy(&record);
     buf_destroy(&losses);
-    buf_destroy(&text);
+    write_error_file(from, end);
 }

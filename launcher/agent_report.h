@@ -14,14 +14,29 @@ struct agent_report {
     const struct job_env *job;
     const struct attempt *attempt;
     struct streams *streams;
-    const char *reason;       /* why flaunch stopped the job; "" */
     int64_t oom_kills_before; /* -1: not known */
 };
 
+/* How the job ended, as the coordinator says. */
+struct agent_end {
+    int code;
+    const char *text;   /* what went wrong, or why it was stopped; "" */
+    const char *report; /* lines on that; "" */
+    bool said;          /* text stands on the screen already */
+    bool ours;          /* it went wrong on this node */
+};
+
 /*
- * Say how the job ended, where it failed, and write the error file where one
- * is asked for (TORCHELASTIC_ERROR_FILE).
+ * What this node tells of its failure: lines for the report of the job, with a
+ * 0 at the end; nothing where no worker of ours failed. 0 or -ENOMEM.
  */
-void agent_report_say(const struct agent_report *from);
+int agent_report_make(const struct agent_report *from, struct buf *text_out);
+
+/*
+ * Say how the job ended, and write the error file where one is asked for
+ * (TORCHELASTIC_ERROR_FILE).
+ */
+void agent_report_say(const struct agent_report *from,
+                      const struct agent_end *end);
 
 #endif

@@ -7,22 +7,22 @@ static const struct agent_move {
     enum agent_event on;
     enum agent_state to;
 } agent_moves[] = {
+    { AGENT_WAITING, AGENT_EV_START, AGENT_RUNNING },
+    { AGENT_WAITING, AGENT_EV_END, AGENT_FLUSHING },
     { AGENT_RUNNING, AGENT_EV_WORKER_FAILED, AGENT_STOPPING },
     { AGENT_RUNNING, AGENT_EV_OWN_FAILURE, AGENT_KILLING },
     { AGENT_RUNNING, AGENT_EV_STOP, AGENT_STOPPING },
+    { AGENT_RUNNING, AGENT_EV_HOST_LOST, AGENT_KILLING },
     { AGENT_RUNNING, AGENT_EV_GUARD_EMPTY, AGENT_DRAINING },
     { AGENT_RUNNING, AGENT_EV_GUARD_LOST, AGENT_KILLING },
     { AGENT_STOPPING, AGENT_EV_OWN_FAILURE, AGENT_KILLING },
     { AGENT_STOPPING, AGENT_EV_SECOND_SIGNAL, AGENT_KILLING },
+    { AGENT_STOPPING, AGENT_EV_HOST_LOST, AGENT_KILLING },
     { AGENT_STOPPING, AGENT_EV_GUARD_EMPTY, AGENT_DRAINING },
     { AGENT_STOPPING, AGENT_EV_GUARD_LOST, AGENT_KILLING },
     { AGENT_KILLING, AGENT_EV_GUARD_EMPTY, AGENT_DRAINING },
-    { AGENT_DRAINING, AGENT_EV_DRAINED, AGENT_BETWEEN },
-    { AGENT_BETWEEN, AGENT_EV_NEXT, AGENT_RUNNING },
-    { AGENT_BETWEEN, AGENT_EV_END, AGENT_FLUSHING },
-    { AGENT_BETWEEN, AGENT_EV_STOP, AGENT_FLUSHING },
-    { AGENT_BETWEEN, AGENT_EV_GUARD_LOST, AGENT_FLUSHING },
-    { AGENT_FLUSHING, AGENT_EV_FLUSHED, AGENT_ENDED },
+    { AGENT_DRAINING, AGENT_EV_DRAINED, AGENT_WAITING },
+    { AGENT_FLUSHING, AGENT_EV_FLUSHED, AGENT_OVER },
 };
 
 enum agent_state agent_next(enum agent_state state, enum agent_event event)
@@ -39,9 +39,9 @@ enum agent_state agent_next(enum agent_state state, enum agent_event event)
 
 const char *agent_state_name(enum agent_state state)
 {
-    static const char *const names[] = { "running",  "stopping", "killing",
-                                         "draining", "between",  "flushing",
-                                         "ended" };
+    static const char *const names[] = { "waiting", "running",  "stopping",
+                                         "killing", "draining", "flushing",
+                                         "over" };
 
     return names[state];
 }

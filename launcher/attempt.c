@@ -1,11 +1,8 @@
 #include "launcher/attempt.h"
 
-#include "common/clock.h"
-#include "common/log.h"
 #include "launcher/guard_pair.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +12,26 @@
  * A terminal whose foreground is somebody else's is nobody's standard input:
  * a worker that read it would be stopped, and with it the job.
  */
-static uint32_t stdin_worker(const struct config *config)
+static uint32_t stdin_worker(const struct config *config,
+                             const struct node_place *place)
 {
     pid_t foreground = tcgetpgrp(STDIN_FILENO);
 
-    return isatty(STDIN_FILENO) && foreground != getpgrp()
-               ? GUARD_STDIN_NONE
-               : config->stdin_worker;
+    if (isatty(STDIN_FILENO) && foreground != getpgrp()) {
+        return GUARD_STDIN_NONE;
+    }
+    if (config->stdin_rank == GUARD_STDIN_NONE ||
+        config->stdin_rank == GUARD_STDIN_ALL) {
+        return config->stdin_rank;
+    }
+    return config->stdin_rank >= place->base_rank &&
+                   config->stdin_rank - place->base_rank < place->n_workers
+               ? config->stdin_rank - place->base_rank
+               : GUARD_STDIN_NONE;
 }
 
 /* Where a worker says why it failed; NULL: nowhere, or no memory. */
-static char *error_file(const struct run_files *files, uint32_t attempt,
+static char *error_file(const struct run_files *files, uint32_t round,
                         uint32_t worker)
 {
     char *path;
@@ -34,7 +40,7 @@ static char *error_file(const struct run_files *files, uint32_t attempt,
         return log_dir_path(&files->log, worker, "error.json");
     }
     if (files->run_dir == NULL ||
-        asprintf(&path, "%s/%u.%u.json", files->run_dir, attempt, worker) < 0) {
+        asprintf(&path, "%s/%u.%u.json", files->run_dir, round, worker) < 0) {
         return NULL;
     }
     return path;
@@ -47,7 +53,8 @@ static int send_plan(const struct attempt *attempt, const struct config *config,
     struct env_list *own = calloc(config->n_workers, sizeof(*own));
     char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
     struct env_list shared = { 0 };
-    struct guard_plan plan = { .stdin_worker = stdin_worker(config),
+    struct guard_plan plan = { .stdin_worker =
+                                   stdin_worker(config, &attempt->place),
                                .path = config->command.path,
                                .keep = config->keep_processes,
                                .argv = config->command.argv,
@@ -62,7 +69,7 @@ static int send_plan(const struct attempt *attempt, const struct config *config,
         rc = worker_env_shared(environ, job, &shared);
     }
     for (i = 0; i < config->n_workers && rc == 0; i++) {
-        struct place place = ranks_place(&config->n_workers, 1, 0, i);
+        struct place place = ranks_place(&attempt->place, i);
 
         rc = worker_env_own(&place, attempt->error_files[i], &own[i]);
         own_strings[i] = own[i].strings;
@@ -86,70 +93,50 @@ static int prepare(struct attempt *attempt, const struct config *config,
                    const struct job_env *job, struct run_files *files,
                    struct err *err)
 {
+    const struct stream_job stream_job = {
+        .attempt = job->attempt,
+        .base_rank = attempt->place.base_rank,
+        .role = job->role,
+    };
     uint32_t i;
     int rc = worker_group_init(&attempt->group, config->n_workers);
 
+    attempt->group.base_rank = attempt->place.base_rank;
     attempt->error_files =
         calloc(config->n_workers, sizeof(*attempt->error_files));
     if (rc < 0 || attempt->error_files == NULL) {
         return err_sys(err, -ENOMEM, "cannot start the workers");
     }
-    rc = stream_plan_make(&config->log, config->n_workers, job->attempt,
-                          job->role, &files->log, &attempt->plan, err);
+    rc = stream_plan_make(&config->log, config->n_workers, &stream_job,
+                          &files->log, &attempt->plan, err);
     for (i = 0; i < config->n_workers && rc == 0; i++) {
-        attempt->error_files[i] = error_file(files, job->attempt, i);
+        attempt->error_files[i] = error_file(files, job->round, i);
     }
     return rc;
 }
 
 int attempt_send_workers(struct attempt *attempt, const struct config *config,
-                         const struct job_env *job, struct run_files *files,
-                         int guard_fd)
+                         const struct job_env *job,
+                         const struct node_place *place,
+                         struct run_files *files, int guard_fd, struct err *err)
 {
-    struct err err = { 0 };
-    int rc = prepare(attempt, config, job, files, &err);
+    int rc;
 
-    attempt->began_ms = clock_ms();
+    attempt->place = *place;
+    rc = prepare(attempt, config, job, files, err);
     if (rc == 0) {
         rc = send_plan(attempt, config, job, guard_fd);
         if (rc < 0) {
-            (void)err_sys(&err, rc, "cannot start the workers");
+            (void)err_sys(err, rc, "cannot start the workers");
         }
     }
-    if (rc < 0) {
-        log_line(LOG_ERROR, "%s", err.text);
-    }
     return rc;
-}
-
-int attempt_serve(struct attempt *attempt, int listen_fd)
-{
-    struct err err = { 0 };
-    int fd = fcntl(listen_fd, F_DUPFD_CLOEXEC, 0);
-    int rc;
-
-    if (fd < 0) {
-        rc = err_sys(&err, -errno, "cannot start the store");
-    } else {
-        rc = store_host_start(fd, &attempt->store, &err);
-    }
-    if (rc < 0) {
-        log_line(LOG_ERROR, "%s", err.text);
-    }
-    return rc;
-}
-
-void attempt_stop_store(struct attempt *attempt)
-{
-    store_host_stop(attempt->store);
-    attempt->store = NULL;
 }
 
 void attempt_end(struct attempt *attempt)
 {
     uint32_t i;
 
-    attempt_stop_store(attempt);
     for (i = 0; i < attempt->plan.n_workers; i++) {
         free(attempt->error_files[i]);
     }

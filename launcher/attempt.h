@@ -1,10 +1,9 @@
 /*
- * One attempt of the job on this node: its workers and its store.
+ * One attempt of the job on this node: its workers.
  */
 #ifndef FLAUNCH_LAUNCHER_ATTEMPT_H
 #define FLAUNCH_LAUNCHER_ATTEMPT_H
 
-#include "common/store_host.h"
 #include "launcher/config.h"
 #include "launcher/stream_plan.h"
 #include "launcher/worker_group.h"
@@ -14,8 +13,7 @@ struct attempt {
     struct worker_group group;
     struct stream_plan plan;
     char **error_files; /* one for each worker, or NULL */
-    struct store_host *store;
-    uint64_t began_ms;
+    struct node_place place;
 };
 
 /* Where the files of a run are; either may be missing. */
@@ -26,23 +24,16 @@ struct run_files {
 
 /*
  * Make the directories and files of an attempt, and hand the guard, over its
- * end of the pair, what to start. 0 or a negative errno, said on stderr.
+ * end of the pair, what to start; place is this node's. 0 or a negative errno
+ * with a sentence.
  */
 int attempt_send_workers(struct attempt *attempt, const struct config *config,
-                         const struct job_env *job, struct run_files *files,
-                         int guard_fd);
+                         const struct job_env *job,
+                         const struct node_place *place,
+                         struct run_files *files, int guard_fd,
+                         struct err *err);
 
-/*
- * Serve a store, empty as every attempt's: old keys would be believed. The
- * socket stays the caller's, so the port is the same for all attempts;
- * connections wait in its queue until then. 0 or a negative errno, said.
- */
-int attempt_serve(struct attempt *attempt, int listen_fd);
-
-/* End the store; how the workers ended is still known. */
-void attempt_stop_store(struct attempt *attempt);
-
-/* End the store and forget the workers, which must be gone. */
+/* Forget the workers, which must be gone. */
 void attempt_end(struct attempt *attempt);
 
 #endif

@@ -6,37 +6,28 @@
 #include "launcher/signal_names.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Of --stdin, with several nodes: how many ranks there are is not known yet. */
+#define STDIN_RANK_MAX (GUARD_STDIN_ALL - 1)
+
 static int resolve_nproc(const struct options *options,
-                         const struct machine *machine, uint32_t *n_out,
-                         struct err *err)
+                         const struct machine *machine, uint32_t n_gpus,
+                         uint32_t *n_out, struct err *err)
 {
     const char *text = options->values[OPT_NPROC_PER_NODE].text;
     bool a_word = text[0] >= 'a' && text[0] <= 'z';
 
+    if (options->values[OPT_NPROC_PER_NODE].source == FROM_DEFAULT &&
+        n_gpus > 0) {
+        *n_out = n_gpus; /* as Slurm says */
+        return 0;
+    }
     /* To count takes longer than to start a worker: not for a number. */
     return nproc_resolve(text, a_word ? machine->n_cpus() : 1,
                          a_word ? machine->n_gpus() : 0, n_out, err);
-}
-
-static int resolve_port(const struct options *options, uint16_t *port_out,
-                        struct err *err)
-{
-    const char *text = options->values[OPT_MASTER_PORT].text;
-    int64_t port;
-
-    if (parse_int(text, 0, 65535, &port) < 0) {
-        return err_set(err, -EINVAL,
-                       "--master-port=%s: give a number from 0 to 65535, 0 "
-                       "for a free port",
-                       text);
-    }
-    *port_out = (uint16_t)port;
-    return 0;
 }
 
 static int resolve_seconds(const struct options *options, enum option_id id,
@@ -68,22 +59,22 @@ static int resolve_shutdown(const struct options *options, uint64_t *ms_out,
     return 0;
 }
 
-static int resolve_stdin(const struct options *options, uint32_t n_workers,
-                         uint32_t *worker_out, struct err *err)
+static int resolve_stdin(const struct options *options, uint32_t max_rank,
+                         uint32_t *rank_out, struct err *err)
 {
     const char *text = options->values[OPT_STDIN].text;
     int64_t rank;
 
     if (strcmp(text, "none") == 0) {
-        *worker_out = GUARD_STDIN_NONE;
+        *rank_out = GUARD_STDIN_NONE;
     } else if (strcmp(text, "all") == 0) {
-        *worker_out = GUARD_STDIN_ALL;
-    } else if (parse_int(text, 0, n_workers - 1, &rank) == 0) {
-        *worker_out = (uint32_t)rank;
+        *rank_out = GUARD_STDIN_ALL;
+    } else if (parse_int(text, 0, max_rank, &rank) == 0) {
+        *rank_out = (uint32_t)rank;
     } else {
         return err_set(err, -EINVAL,
                        "--stdin=%s: give none, all, or a rank from 0 to %u",
-                       text, n_workers - 1);
+                       text, max_rank);
     }
     return 0;
 }
@@ -234,9 +225,8 @@ int config_resolve(const struct options *options, const struct machine *machine,
         .pidns = options_flag(options, OPT_PIDNS),
         .stacks = options_flag(options, OPT_STACKS),
         .keep_processes = options->values[OPT_KEEP_PROCESSES].text,
-        .job = { .master_addr = "127.0.0.1",
+        .job = { .round = 1,
                  .role = options->values[OPT_ROLE].text,
-                 .run_id = options->values[OPT_RDZV_ID].text,
                  .signals = options->values[OPT_SIGNALS_TO_HANDLE].text,
                  .keep_env = options_flag(options, OPT_KEEP_ENV) },
     };
@@ -257,15 +247,19 @@ int config_resolve(const struct options *options, const struct machine *machine,
                        "--pidns ends every process: it excludes "
                        "--keep-processes");
     }
-    rc = resolve_nproc(options, machine, &config.n_workers, err);
+    rc = nodes_resolve(options, &machine->environ, machine->hostname,
+                       &config.nodes, err);
     if (rc < 0) {
         return rc;
     }
-    rc = resolve_port(options, &config.job.master_port, err);
+    rc = resolve_nproc(options, machine, config.nodes.n_gpus, &config.n_workers,
+                       err);
     if (rc < 0) {
         return rc;
     }
-    rc = resolve_stdin(options, config.n_workers, &config.stdin_worker, err);
+    rc = resolve_stdin(
+        options, config.nodes.max == 1 ? config.n_workers - 1 : STDIN_RANK_MAX,
+        &config.stdin_rank, err);
     if (rc < 0) {
         return rc;
     }
@@ -282,113 +276,12 @@ int config_resolve(const struct options *options, const struct machine *machine,
         return rc;
     }
     config.job.omp_num_threads = omp_threads(config.n_workers, machine);
+    config.job.master_addr =
+        config.nodes.max == 1 ? "127.0.0.1" : config_out->nodes.address;
+    config.job.master_port = config.nodes.port;
     *config_out = config;
+    config_out->job.run_id = nodes_run_id(&config_out->nodes);
     return 0;
-}
-
-static void print_command(const struct config *config, FILE *file)
-{
-    char **argument;
-
-    (void)fprintf(file, "command: %s\n", config->command.path);
-    for (argument = config->command.argv; *argument != NULL; argument++) {
-        (void)fprintf(file, "  argv[%td]: %s\n",
-                      argument - config->command.argv, *argument);
-    }
-}
-
-static int print_rank(const struct config *config, uint32_t local_rank,
-                      FILE *file)
-{
-    struct place place = ranks_place(&config->n_workers, 1, 0, local_rank);
-    struct env_list own;
-    int rc = worker_env_own(&place, NULL, &own);
-    size_t i;
-
-    if (rc < 0) {
-        return rc;
-    }
-    (void)fprintf(file, "rank %u:", place.rank);
-    for (i = 0; i < own.n; i++) {
-        (void)fprintf(file, " %s", own.strings[i]);
-    }
-    (void)fputc('\n', file);
-    env_list_destroy(&own);
-    return 0;
-}
-
-/* Whether the workers get this string from us, not from our environment. */
-static bool is_new(const char *string, char *const *environment)
-{
-    for (; *environment != NULL; environment++) {
-        if (strcmp(*environment, string) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int config_print_plan(const struct config *config, char *const *environment,
-                      FILE *file)
-{
-    struct env_list shared;
-    uint32_t rank;
-    size_t i;
-    int rc = worker_env_shared(environment, &config->job, &shared);
-
-    if (rc < 0) {
-        return rc;
-    }
-    (void)fprintf(file, "nodes: 1\nworkers: %u\nworld size: %u\n",
-                  config->n_workers, config->n_workers);
-    (void)fprintf(file, "store: 127.0.0.1, ");
-    if (config->job.master_port == 0) {
-        (void)fprintf(file, "a free port (MASTER_PORT=0 below)\n");
-    } else {
-        (void)fprintf(file, "port %u\n", config->job.master_port);
-    }
-    print_command(config, file);
-    (void)fprintf(file, "environment of every worker, beside ours:\n");
-    for (i = 0; i < shared.n; i++) {
-        if (is_new(shared.strings[i], environment)) {
-            (void)fprintf(file, "  %s\n", shared.strings[i]);
-        }
-    }
-    for (i = 0; environment[i] != NULL; i++) {
-        size_t len = strcspn(environment[i], "=");
-
-        if (!config->job.keep_env &&
-            worker_env_is_scrubbed(environment[i], len)) {
-            (void)fprintf(file, "  without our %.*s\n", (int)len,
-                          environment[i]);
-        }
-    }
-    for (rank = 0; rank < config->n_workers && rc == 0; rank++) {
-        rc = print_rank(config, rank, file);
-    }
-    env_list_destroy(&shared);
-    return rc;
-}
-
-void config_print_sources(const struct options *options,
-                          const struct config *config, FILE *file)
-{
-    int id;
-
-    (void)fprintf(file, "program: %s (the command line), executed as %s\n",
-                  config->program[0], config->command.path);
-    (void)fprintf(file, "workers: %u\n", config->n_workers);
-    for (id = 0; id < N_OPTIONS; id++) {
-        char from[80];
-
-        options_source_name(options, (enum option_id)id, from, sizeof(from));
-        if (options->values[id].text != NULL) {
-            (void)fprintf(file, "--%s=%s, from %s\n", option_table[id].name,
-                          options->values[id].text, from);
-        }
-    }
-    (void)fprintf(file, "time before SIGKILL: %" PRIu64 " ms\n",
-                  config->shutdown_ms);
 }
 
 void config_destroy(struct config *config)

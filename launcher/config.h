@@ -8,6 +8,7 @@
 #include "common/err.h"
 #include "launcher/command.h"
 #include "launcher/guard_proto.h"
+#include "launcher/nodes.h"
 #include "launcher/nproc.h"
 #include "launcher/options.h"
 #include "launcher/stream_plan.h"
@@ -18,8 +19,9 @@
 #define FORWARD_MAX 16
 
 struct config {
-    uint32_t n_workers;
-    uint32_t stdin_worker;      /* as in struct guard_plan */
+    struct nodes nodes;
+    uint32_t n_workers;         /* on this node */
+    uint32_t stdin_rank;        /* or GUARD_STDIN_NONE, GUARD_STDIN_ALL */
     bool stacks;                /* of the workers, at a time limit */
     bool pidns;                 /* the guard in a PID namespace */
     const char *keep_processes; /* names, "": none */
@@ -29,8 +31,7 @@ struct config {
     uint64_t spread_ms;        /* from the first good end to the last; 0: any */
     int stop[FORWARD_MAX + 2]; /* signals that stop the job, 0 at the end */
     int forward[FORWARD_MAX + 1]; /* signals to pass on, 0 at the end */
-    struct job_env job; /* master_port is filled in when the store listens,
-                         * attempt for each attempt */
+    struct job_env job;           /* what a round decides is filled in then */
     struct log_config log;
     struct command command;
     char **program; /* as given */
@@ -41,6 +42,8 @@ struct config {
 struct machine {
     unsigned (*n_cpus)(void);
     unsigned (*n_gpus)(void);
+    struct environ_view environ; /* what schedulers say */
+    const char *hostname;
 };
 
 /*
@@ -51,14 +54,6 @@ struct machine {
 int config_resolve(const struct options *options, const struct machine *machine,
                    struct config *config_out, int *exit_code_out,
                    struct err *err);
-
-/* Print the resolved plan (--dry-run): 0 or -ENOMEM. */
-int config_print_plan(const struct config *config, char *const *environment,
-                      FILE *file);
-
-/* Print where each value came from (--explain). */
-void config_print_sources(const struct options *options,
-                          const struct config *config, FILE *file);
 
 void config_destroy(struct config *config);
 

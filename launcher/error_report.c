@@ -138,7 +138,8 @@ static json_t *json_worker(const struct outcome *outcome, uint32_t rank)
     json_t *json = json_object();
     char buffer[32];
 
-    (void)json_object_set_new(json, "rank", json_integer(rank));
+    (void)json_object_set_new(json, "rank",
+                              json_integer(outcome->group->base_rank + rank));
     (void)json_object_set_new(json, "fate", json_string(fate(outcome, rank)));
     if (worker->pid != 0) {
         (void)json_object_set_new(json, "pid", json_integer(worker->pid));
@@ -198,7 +199,7 @@ static json_t *json_report(const struct report *report)
     (void)json_object_set_new(json, "max_restarts",
                               json_integer(report->max_restarts));
     (void)json_object_set_new(json, "exit_code",
-                              json_integer(outcome_exit_code(outcome)));
+                              json_integer(report->exit_code));
     for (i = 0; i < outcome->group->n; i++) {
         (void)json_array_append_new(workers, json_worker(outcome, i));
     }
@@ -252,9 +253,8 @@ int error_report_write(const char *path, const struct error_record *record,
     }
     (void)json_object_set_new(extra, "flaunch", json_report(report));
     if (holder != json) {
-        (void)json_object_set_new(
-            holder, "errorCode",
-            json_integer(outcome_exit_code(report->outcome)));
+        (void)json_object_set_new(holder, "errorCode",
+                                  json_integer(report->exit_code));
     }
     text = json_dumps(json, JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
     rc = text != NULL

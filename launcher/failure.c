@@ -84,18 +84,30 @@ static const char *exec_advice(uint32_t error)
     }
 }
 
+/* " on host-b", where there are several nodes. */
+static void describe_host(const struct outcome *outcome, char *text,
+                          size_t size)
+{
+    (void)snprintf(text, size, "%s%s", outcome->host != NULL ? " on " : "",
+                   outcome->host != NULL ? outcome->host : "");
+}
+
 static void describe_never_ran(const struct outcome *outcome, uint32_t rank,
                                char *text, size_t size)
 {
     const struct worker *worker = &outcome->group->workers[rank];
     const char *why = strerror((int)worker->error);
+    char where[280];
 
+    describe_host(outcome, where, sizeof(where));
+    rank += outcome->group->base_rank;
     if (worker->step == GUARD_STEP_EXEC) {
-        (void)snprintf(text, size, "rank %u could not execute %s: %s%s", rank,
-                       outcome->program, why, exec_advice(worker->error));
+        (void)snprintf(text, size, "rank %u%s could not execute %s: %s%s", rank,
+                       where, outcome->program, why,
+                       exec_advice(worker->error));
     } else {
-        (void)snprintf(text, size, "rank %u could not be started: %s%s", rank,
-                       why, fork_advice(worker->error));
+        (void)snprintf(text, size, "rank %u%s could not be started: %s%s", rank,
+                       where, why, fork_advice(worker->error));
     }
 }
 
@@ -106,6 +118,7 @@ void outcome_describe(const struct outcome *outcome, char *text_out,
     const struct worker *worker;
     uint32_t rank = group->first_failure;
     char how[96];
+    char where[280];
     char others[48] = "";
 
     text_out[0] = '\0';
@@ -120,9 +133,10 @@ void outcome_describe(const struct outcome *outcome, char *text_out,
     if (worker->state == WORKER_FAILED) {
         describe_never_ran(outcome, rank, text_out, size);
     } else {
+        describe_host(outcome, where, sizeof(where));
         exit_status_describe(worker->wait_status, how, sizeof(how));
-        (void)snprintf(text_out, size, "rank %u (pid %u) %s after %.1f s", rank,
-                       worker->pid, how,
+        (void)snprintf(text_out, size, "rank %u%s (pid %u) %s after %.1f s",
+                       group->base_rank + rank, where, worker->pid, how,
                        (double)(worker->ended_ns - worker->started_ns) / 1e9);
     }
     (void)snprintf(text_out + strlen(text_out), size - strlen(text_out), "%s",

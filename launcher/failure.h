@@ -10,6 +10,7 @@
 struct outcome {
     const struct worker_group *group;
     const char *program; /* for a failed exec */
+    const char *host;    /* of this node, where there are several; or NULL */
     int stop_signal;     /* the first that stopped us; 0: none */
     bool timed_out;      /* a time limit of ours stopped it */
     int own_failure;     /* EXIT_FLAUNCH when flaunch itself failed, else 0 */

@@ -2,16 +2,16 @@
  * flaunch: start-up and shutdown as a list of steps.
  */
 #include "common/log.h"
-#include "common/net.h"
 #include "common/parse.h"
 #include "common/env_names.h"
 #include "launcher/agent.h"
 #include "launcher/cpu_count.h"
 #include "launcher/elf_needs.h"
 #include "launcher/exit_status.h"
+#include "launcher/explain.h"
 #include "launcher/fds.h"
 #include "launcher/gpu_count.h"
-#include "launcher/port_holder.h"
+#include "launcher/rdzv.h"
 #include "launcher/run_dir.h"
 #include "launcher/terminal.h"
 #include "common/version.h"
@@ -63,6 +63,10 @@ static void say_before_start(const struct config *config)
     const struct job_env *job = &config->job;
 
     log_line(LOG_DEBUG, "program: %s", config->command.path);
+    if (config->nodes.unknown[0] != '\0') {
+        log_line(LOG_WARN, "--rdzv-conf: %s means nothing here",
+                 config->nodes.unknown);
+    }
     if (job->omp_num_threads > 0) {
         log_line(LOG_INFO,
                  "OMP_NUM_THREADS=%u for each of %u workers, to share the "
@@ -78,28 +82,27 @@ static void say_before_start(const struct config *config)
     }
 }
 
-/* The store's socket; a port that is taken is told with its holder. */
-static int listen_for_store(struct config *config, int *fd_out, struct err *err)
+/* Of the host node of several: a connection of each agent, and of each worker
+ * one to the store, if all nodes are like this one. */
+static uint64_t descriptors_needed(const struct config *config)
 {
-    uint16_t port = config->job.master_port;
-    char holder[256];
-    int rc;
+    const struct nodes *nodes = &config->nodes;
+    uint64_t n = FDS_OF_OURS + FDS_OF_WORKER * config->n_workers;
 
-    rc = net_listen(NET_LOOPBACK, port, fd_out, &config->job.master_port, err);
-    if (rc == -EADDRINUSE) {
-        port_holder_describe(port, holder, sizeof(holder));
-        return err_set(err, rc,
-                       "port %u is taken by %s; choose another --master-port, "
-                       "or none for a free one",
-                       port, holder);
+    if (nodes->max > 1 && nodes->hosting != NODES_HOST_ELSEWHERE) {
+        n += (uint64_t)nodes->min * (1 + config->n_workers);
     }
-    if (rc == -EACCES) {
-        return err_set(err, rc,
-                       "port %u needs root: choose one above %u, or none for a "
-                       "free one",
-                       port, net_first_user_port() - 1);
+    return n;
+}
+
+/* Where this node hosts for sure; a port that is taken ends us at once. */
+static int listen_maybe(const struct config *config, struct agent_setup *setup,
+                        struct err *err)
+{
+    if (config->nodes.hosting != NODES_HOST_HERE) {
+        return 0;
     }
-    return rc;
+    return rdzv_listen(&config->nodes, &setup->listen_fd, &setup->port, err);
 }
 
 /* Directories of the run, before anything starts. */
@@ -128,13 +131,14 @@ static void remove_files(struct run_files *files)
     free(files->run_dir);
 }
 
-/* Everything from the guard on; config is complete but for the port. */
-static int run(struct config *config, const struct inherited *inherited,
+/* Everything from the guard on. */
+static int run(const struct config *config, const struct inherited *inherited,
                struct run_files *files, char **argv, int argc)
 {
     struct agent_setup setup = { .config = config,
                                  .inherited = inherited,
-                                 .files = files };
+                                 .files = files,
+                                 .listen_fd = -1 };
     struct err err = { 0 };
     int rc;
 
@@ -145,9 +149,9 @@ static int run(struct config *config, const struct inherited *inherited,
     if (rc < 0) {
         return fail(EXIT_FLAUNCH, &err);
     }
-    rc = fds_raise_limit(FDS_OF_OURS + FDS_OF_WORKER * config->n_workers, &err);
+    rc = fds_raise_limit(descriptors_needed(config), &err);
     if (rc == 0) {
-        rc = listen_for_store(config, &setup.listen_fd, &err);
+        rc = listen_maybe(config, &setup, &err);
     }
     if (rc < 0) {
         (void)close(setup.guard.fd); /* the guard leaves by this */
@@ -183,10 +187,10 @@ static int print_and_leave(const struct options *options,
                            const struct config *config)
 {
     if (options_flag(options, OPT_EXPLAIN)) {
-        config_print_sources(options, config, stdout);
+        explain_sources(options, config, stdout);
     }
     if (options_flag(options, OPT_DRY_RUN) &&
-        config_print_plan(config, environ, stdout) < 0) {
+        explain_plan(config, environ, stdout) < 0) {
         return EXIT_FLAUNCH;
     }
     return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
@@ -194,8 +198,11 @@ static int print_and_leave(const struct options *options,
 
 int main(int argc, char **argv)
 {
-    static const struct machine machine = { .n_cpus = cpu_count,
-                                            .n_gpus = machine_gpus };
+    char hostname[AGENT_HOST_MAX] = "";
+    const struct machine machine = { .n_cpus = cpu_count,
+                                     .n_gpus = machine_gpus,
+                                     .environ = { .get = env_get },
+                                     .hostname = hostname };
     struct inherited inherited;
     struct options options;
     struct config config;
@@ -203,6 +210,7 @@ int main(int argc, char **argv)
     int exit_code;
 
     inherited_take(&inherited);
+    (void)gethostname(hostname, sizeof(hostname) - 1);
     debug_prepare();
     if (argc < 1 ||
         options_parse(argc, argv, env_get, NULL, &options, &err) < 0) {

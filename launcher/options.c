@@ -6,138 +6,119 @@
 #include <getopt.h>
 #include <string.h>
 
-#define ONE_NODE "this version runs one node"
-
 const struct option_row option_table[N_OPTIONS] = {
     [OPT_NPROC_PER_NODE] = { "nproc-per-node", 0, OPTION_VALUE,
                              "N|auto|cpu|gpu", "1",
                              "workers to start; auto: one per GPU, else per "
-                             "CPU",
-                             NULL, NULL },
-    [OPT_MASTER_PORT] = { "master-port", 0, OPTION_VALUE, "PORT", "0",
-                          "port of the store; 0: a free one", NULL, NULL },
-    [OPT_MODULE] = { "module", 'm', OPTION_FLAG, NULL, NULL,
-                     "PROGRAM is a Python module, run with python -m", NULL,
-                     NULL },
-    [OPT_NO_PYTHON] = { "no-python", 0, OPTION_FLAG, NULL, NULL,
-                        "execute PROGRAM as it is, even if it ends in .py",
-                        NULL, NULL },
-    [OPT_ROLE] = { "role", 0, OPTION_VALUE, "NAME", "default",
-                   "ROLE_NAME of the workers", NULL, NULL },
+                             "CPU" },
+    [OPT_NNODES] = { "nnodes", 0, OPTION_VALUE, "N|MIN:MAX", "1",
+                     "nodes of the job; MIN:MAX: some may come and go" },
+    [OPT_NODE_RANK] = { "node-rank", 0, OPTION_VALUE, "RANK", NULL,
+                        "number of this node, from 0; node 0 hosts the job" },
+    [OPT_MASTER_ADDR] = { "master-addr", 0, OPTION_VALUE, "HOST", NULL,
+                          "host of node 0, the same on each node" },
+    [OPT_MASTER_PORT] = { "master-port", 0, OPTION_VALUE, "PORT", NULL,
+                          "port of the store; on one node a free one, else "
+                          "29500" },
+    [OPT_RDZV_ENDPOINT] = { "rdzv-endpoint", 0, OPTION_VALUE, "HOST[:PORT]",
+                            NULL, "the same as torchrun has it; port 29400" },
     [OPT_RDZV_ID] = { "rdzv-id", 0, OPTION_VALUE, "ID", "none",
-                      "name of the job: TORCHELASTIC_RUN_ID", NULL, NULL },
+                      "name of the job, the same on each node" },
+    [OPT_RDZV_BACKEND] = { "rdzv-backend", 0, OPTION_VALUE, "static|c10d",
+                           "static", "accepted: nodes meet in one way" },
+    [OPT_RDZV_CONF] = { "rdzv-conf", 0, OPTION_VALUE, "KEY=VALUE,...", NULL,
+                        "join_timeout, last_call_timeout, is_host and others "
+                        "of torchrun's" },
+    [OPT_JOIN_TIMEOUT] = { "join-timeout", 0, OPTION_VALUE, "SECONDS", "600",
+                           "wait this long for all nodes, then exit 124" },
+    [OPT_HEARTBEAT_TIMEOUT] = { "heartbeat-timeout", 0, OPTION_VALUE, "SECONDS",
+                                "10",
+                                "a node that is silent for this long is lost" },
+    [OPT_BIND] = { "bind", 0, OPTION_VALUE, "ADDRESS", "",
+                   "with several nodes: listen at this address only" },
+    [OPT_LOCAL_ADDR] = { "local-addr", 0, OPTION_VALUE, "HOST", NULL,
+                         "name of this node for the others" },
+    [OPT_MODULE] = { "module", 'm', OPTION_FLAG, NULL, NULL,
+                     "PROGRAM is a Python module, run with python -m" },
+    [OPT_NO_PYTHON] = { "no-python", 0, OPTION_FLAG, NULL, NULL,
+                        "execute PROGRAM as it is, even if it ends in .py" },
+    [OPT_ROLE] = { "role", 0, OPTION_VALUE, "NAME", "default",
+                   "ROLE_NAME of the workers" },
     [OPT_SHUTDOWN_TIMEOUT] = { "shutdown-timeout", 0, OPTION_VALUE, "SECONDS",
-                               "30", "time between a stop and SIGKILL; 0: none",
-                               NULL, NULL },
+                               "30",
+                               "time between a stop and SIGKILL; 0: none" },
     [OPT_MAX_RESTARTS] = { "max-restarts", 0, OPTION_VALUE, "N", "0",
-                           "times a failed job is started again", NULL, NULL },
+                           "times a failed job is started again" },
     [OPT_RESTART_BACKOFF] = { "restart-backoff", 0, OPTION_VALUE, "SECONDS",
                               "1",
                               "first wait after an attempt shorter than 10 s; "
-                              "it doubles up to 30 s; 0: never",
-                              NULL, NULL },
+                              "it doubles up to 30 s; 0: never" },
     [OPT_TIMEOUT] = { "timeout", 0, OPTION_VALUE, "SECONDS", "0",
-                      "stop the job after this time, exit 124; 0: never", NULL,
-                      NULL },
+                      "stop the job after this time, exit 124; 0: never" },
     [OPT_STACKS] = { "stacks", 0, OPTION_FLAG, NULL, NULL,
-                     "at a time limit print the workers' stacks, with gdb",
-                     NULL, NULL },
+                     "at a time limit print the workers' stacks, with gdb" },
     [OPT_MAX_SPREAD] = { "max-spread", 0, OPTION_VALUE, "SECONDS", "0",
                          "stop the job when a rank still runs this long after "
-                         "the first has ended well, exit 124; 0: never",
-                         NULL, NULL },
+                         "the first has ended well, exit 124; 0: never" },
     [OPT_SIGNALS_TO_HANDLE] = { "signals-to-handle", 0, OPTION_VALUE, "NAMES",
                                 "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
                                 "signals that stop the job; SIGTERM always "
-                                "does",
-                                NULL, NULL },
+                                "does" },
     [OPT_FORWARD_SIGNALS] = { "forward-signals", 0, OPTION_VALUE, "NAMES",
-                              "USR1,USR2", "signals to pass on to the workers",
-                              NULL, NULL },
+                              "USR1,USR2",
+                              "signals to pass on to the workers" },
     [OPT_STDIN] = { "stdin", 0, OPTION_VALUE, "none|all|RANK", "0",
                     "who gets our standard input; the others read an end of "
-                    "file",
-                    NULL, NULL },
+                    "file" },
     [OPT_LOG_DIR] = { "log-dir", 0, OPTION_VALUE, "DIR", NULL,
                       "directory for the files of --redirects and --tee; "
-                      "/dev/null: no files",
-                      NULL, NULL },
+                      "/dev/null: no files" },
     [OPT_REDIRECTS] = { "redirects", 'r', OPTION_VALUE, "WHAT", "0",
                         "output to files: 1 stdout, 2 stderr, 3 both; or by "
-                        "local rank, 0:3,1-3:2,all:1",
-                        NULL, NULL },
+                        "local rank, 0:3,1-3:2,all:1" },
     [OPT_TEE] = { "tee", 't', OPTION_VALUE, "WHAT", "0",
-                  "output to files and, with a prefix, to the screen", NULL,
-                  NULL },
+                  "output to files and, with a prefix, to the screen" },
     [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
-                                 "", "local ranks to show, such as 0,2-3", NULL,
-                                 NULL },
+                                 "", "local ranks to show, such as 0,2-3" },
     [OPT_DUPLICATE_STDOUT_FILTERS] = { "duplicate-stdout-filters", 0,
                                        OPTION_VALUE, "TEXTS", NULL,
                                        "teed lines of stdout with one of these "
                                        "texts go to filtered_stdout.log as "
-                                       "well",
-                                       NULL, NULL },
+                                       "well" },
     [OPT_DUPLICATE_STDERR_FILTERS] = { "duplicate-stderr-filters", 0,
                                        OPTION_VALUE, "TEXTS", NULL,
-                                       "the same for stderr", NULL, NULL },
+                                       "the same for stderr" },
     [OPT_LOG_PREFIX] = { "log-prefix", 0, OPTION_VALUE, "TEMPLATE", NULL,
                          "text before each line on the screen: ${rank}, "
-                         "${local_rank}, ${role_name}, ${host}",
-                         NULL, NULL },
+                         "${local_rank}, ${role_name}, ${host}" },
     [OPT_TIMESTAMPS] = { "timestamps", 0, OPTION_FLAG, NULL, NULL,
-                         "the time before each line on the screen", NULL,
-                         NULL },
+                         "the time before each line on the screen" },
     [OPT_PTY] = { "pty", 0, OPTION_FLAG, NULL, NULL,
                   "a pseudo-terminal for each worker, also where our output "
-                  "is none",
-                  NULL, NULL },
+                  "is none" },
     [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
-                  "workers get our output descriptors themselves", NULL, NULL },
+                  "workers get our output descriptors themselves" },
     [OPT_PIDNS] = { "pidns", 0, OPTION_FLAG, NULL, NULL,
                     "workers in a PID namespace: the kernel ends them all, "
-                    "whatever is killed",
-                    NULL, NULL },
+                    "whatever is killed" },
     [OPT_KEEP_PROCESSES] = { "keep-processes", 0, OPTION_VALUE, "NAMES", "",
-                             "names of daemons to leave running at the end",
-                             NULL, NULL },
+                             "names of daemons to leave running at the end" },
     [OPT_KEEP_ENV] = { "keep-env", 0, OPTION_FLAG, NULL, NULL,
                        "leave variables of outer launchers in the workers' "
-                       "environment",
-                       NULL, NULL },
+                       "environment" },
     [OPT_STANDALONE] = { "standalone", 0, OPTION_FLAG, NULL, NULL,
-                         "one node; flaunch does this anyway", NULL, NULL },
+                         "one node, whatever else is said" },
     [OPT_DRY_RUN] = { "dry-run", 0, OPTION_FLAG, NULL, NULL,
-                      "print what would be started, and start nothing", NULL,
-                      NULL },
+                      "print what would be started, and start nothing" },
     [OPT_EXPLAIN] = { "explain", 0, OPTION_FLAG, NULL, NULL,
-                      "print where each value came from, and start nothing",
-                      NULL, NULL },
-    [OPT_HELP] = { "help", 'h', OPTION_FLAG, NULL, NULL, "print this", NULL,
-                   NULL },
+                      "print where each value came from, and start nothing" },
+    [OPT_HELP] = { "help", 'h', OPTION_FLAG, NULL, NULL, "print this" },
     [OPT_VERSION] = { "version", 0, OPTION_FLAG, NULL, NULL,
-                      "print the version", NULL, NULL },
-    [OPT_NNODES] = { "nnodes", 0, OPTION_VALUE, "N", "1", "nodes of the job",
-                     "1 1:1", ONE_NODE },
-    [OPT_NODE_RANK] = { "node-rank", 0, OPTION_VALUE, "RANK", "0",
-                        "number of this node", "0", ONE_NODE },
-    [OPT_MASTER_ADDR] = { "master-addr", 0, OPTION_VALUE, "HOST", "127.0.0.1",
-                          "address of the store", "127.0.0.1 localhost",
-                          ONE_NODE ", whose store is at 127.0.0.1" },
-    [OPT_RDZV_BACKEND] = { "rdzv-backend", 0, OPTION_VALUE, "NAME", "static",
-                           "how nodes meet", "static c10d", ONE_NODE },
-    [OPT_RDZV_ENDPOINT] = { "rdzv-endpoint", 0, OPTION_VALUE, "HOST[:PORT]",
-                            NULL, "where nodes meet",
-                            "localhost localhost:0 127.0.0.1 127.0.0.1:0",
-                            ONE_NODE "; --master-port sets the port" },
-    [OPT_RDZV_CONF] = { "rdzv-conf", 0, OPTION_VALUE, "KEY=VALUE,...", NULL,
-                        "details of how nodes meet", "", ONE_NODE },
+                      "print the version" },
     [OPT_MONITOR_INTERVAL] = { "monitor-interval", 0, OPTION_VALUE, "SECONDS",
-                               NULL, "accepted; flaunch does not poll", "*",
-                               NULL },
+                               NULL, "accepted; flaunch does not poll" },
     [OPT_START_METHOD] = { "start-method", 0, OPTION_VALUE, "NAME", NULL,
-                           "accepted; there is no Python to start from", "*",
-                           NULL },
+                           "accepted; there is no Python to start from" },
 };
 
 /* Both spellings of each name, for getopt_long. */
@@ -344,45 +325,6 @@ static void take_defaults(const char *(*env)(const char *name, void *arg),
     }
 }
 
-/* Whether text is one of the blank-separated words. */
-static bool is_word_of(const char *words, const char *text)
-{
-    size_t len = strlen(text);
-    const char *at = words;
-
-    if (strcmp(words, "*") == 0) {
-        return true;
-    }
-    while (len > 0 && (at = strstr(at, text)) != NULL) {
-        if ((at == words || at[-1] == ' ') &&
-            (at[len] == ' ' || at[len] == '\0')) {
-            return true;
-        }
-        at += len;
-    }
-    return false;
-}
-
-static int check_supported(const struct options *options, struct err *err)
-{
-    int id;
-
-    for (id = 0; id < N_OPTIONS; id++) {
-        const struct option_row *row = &option_table[id];
-        const char *text = options->values[id].text;
-        char from[80];
-
-        if (row->harmless == NULL || text == NULL ||
-            is_word_of(row->harmless, text)) {
-            continue;
-        }
-        options_source_name(options, (enum option_id)id, from, sizeof(from));
-        return err_set(err, -EINVAL, "--%s=%s (from %s): %s", row->name, text,
-                       from, row->refusal);
-    }
-    return 0;
-}
-
 int options_parse(int argc, char **argv,
                   const char *(*env)(const char *name, void *arg), void *arg,
                   struct options *options_out, struct err *err)
@@ -394,10 +336,6 @@ int options_parse(int argc, char **argv,
         return rc;
     }
     take_defaults(env, arg, &options);
-    rc = check_supported(&options, err);
-    if (rc < 0) {
-        return rc;
-    }
     *options_out = options;
     return 0;
 }
@@ -455,13 +393,11 @@ void options_help(FILE *file)
         "them, and leave nothing behind. A .py file runs under Python.\n"
         "\n",
         file);
-    for (id = 0; id < OPT_NNODES; id++) {
+    for (id = 0; id < OPT_MONITOR_INTERVAL; id++) {
         help_row(file, &option_table[id]);
     }
-    (void)fputs("\nAccepted as far as one node and plain output "
-                "go:\n",
-                file);
-    for (id = OPT_NNODES; id < N_OPTIONS; id++) {
+    (void)fputs("\nAccepted from scripts for torchrun:\n", file);
+    for (id = OPT_MONITOR_INTERVAL; id < N_OPTIONS; id++) {
         help_row(file, &option_table[id]);
     }
     (void)fputs("\nEach option can be set by FLAUNCH_OPT_<NAME> and "

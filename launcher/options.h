@@ -15,11 +15,21 @@
 
 enum option_id {
     OPT_NPROC_PER_NODE,
+    OPT_NNODES,
+    OPT_NODE_RANK,
+    OPT_MASTER_ADDR,
     OPT_MASTER_PORT,
+    OPT_RDZV_ENDPOINT,
+    OPT_RDZV_ID,
+    OPT_RDZV_BACKEND,
+    OPT_RDZV_CONF,
+    OPT_JOIN_TIMEOUT,
+    OPT_HEARTBEAT_TIMEOUT,
+    OPT_BIND,
+    OPT_LOCAL_ADDR,
     OPT_MODULE,
     OPT_NO_PYTHON,
     OPT_ROLE,
-    OPT_RDZV_ID,
     OPT_SHUTDOWN_TIMEOUT,
     OPT_MAX_RESTARTS,
     OPT_RESTART_BACKOFF,
@@ -47,14 +57,7 @@ enum option_id {
     OPT_EXPLAIN,
     OPT_HELP,
     OPT_VERSION,
-    /* Accepted from scripts for torchrun; a value that asks for more than
-     * this version does is refused with one line. */
-    OPT_NNODES,
-    OPT_NODE_RANK,
-    OPT_MASTER_ADDR,
-    OPT_RDZV_BACKEND,
-    OPT_RDZV_ENDPOINT,
-    OPT_RDZV_CONF,
+    /* Accepted from scripts for torchrun, and without effect. */
     OPT_MONITOR_INTERVAL,
     OPT_START_METHOD,
     N_OPTIONS,
@@ -72,12 +75,6 @@ struct option_row {
     const char *metavar;
     const char *fallback; /* the default, as a person would type it; or NULL */
     const char *help;
-    /*
-     * For what this version does not do: the values that ask for nothing,
-     * separated by blanks ("" none, "*" all), and what is refused otherwise.
-     */
-    const char *harmless;
-    const char *refusal;
 };
 
 extern const struct option_row option_table[N_OPTIONS];

@@ -1,20 +1,21 @@
 #include "launcher/ranks.h"
 
-struct place ranks_place(const uint32_t *n_per_node, uint32_t n_nodes,
-                         uint32_t node_rank, uint32_t local_rank)
+struct node_place ranks_one_node(uint32_t n_workers)
 {
-    struct place place = { .rank = local_rank,
-                           .local_rank = local_rank,
-                           .local_world_size = n_per_node[node_rank],
-                           .group_rank = node_rank,
-                           .group_world_size = n_nodes };
-    uint32_t i;
+    return (struct node_place){ .n_nodes = 1,
+                                .n_workers = n_workers,
+                                .world_size = n_workers,
+                                .role_world_size = n_workers };
+}
 
-    for (i = 0; i < n_nodes; i++) {
-        place.world_size += n_per_node[i];
-        if (i < node_rank) {
-            place.rank += n_per_node[i];
-        }
-    }
-    return place;
+struct place ranks_place(const struct node_place *node, uint32_t local_rank)
+{
+    return (struct place){ .rank = node->base_rank + local_rank,
+                           .world_size = node->world_size,
+                           .local_rank = local_rank,
+                           .local_world_size = node->n_workers,
+                           .group_rank = node->group_rank,
+                           .group_world_size = node->n_nodes,
+                           .role_rank = node->role_base_rank + local_rank,
+                           .role_world_size = node->role_world_size };
 }

@@ -38,6 +38,7 @@ uint32_t report_ranks(const struct worker_group *group,
                       bool (*want)(const struct worker *), char *text_out,
                       size_t size)
 {
+    uint32_t base = group->base_rank;
     uint32_t total = 0;
     size_t len = 0;
     uint32_t i = 0;
@@ -56,11 +57,12 @@ uint32_t report_ranks(const struct worker_group *group,
             if (len + 32 > size) {
                 continue; /* the number tells the rest */
             }
-            len += (size_t)(i - first > 1
-                                ? snprintf(text_out + len, size - len,
-                                           "%s%u-%u", comma, first, i - 1)
-                                : snprintf(text_out + len, size - len, "%s%u",
-                                           comma, first));
+            len +=
+                (size_t)(i - first > 1
+                             ? snprintf(text_out + len, size - len, "%s%u-%u",
+                                        comma, base + first, base + i - 1)
+                             : snprintf(text_out + len, size - len, "%s%u",
+                                        comma, base + first));
         } else {
             i++;
         }
@@ -205,11 +207,11 @@ static int put_also_failed(const struct report *report, struct buf *out)
         }
         if (worker->state == WORKER_FAILED) {
             rc = put_line(out, "also failed: rank %u could not be started: %s",
-                          i, strerror((int)worker->error));
+                          group->base_rank + i, strerror((int)worker->error));
         } else {
             exit_status_describe(worker->wait_status, how, sizeof(how));
             rc = put_line(out, "also failed: rank %u (pid %u) %s, %.3f s later",
-                          i, worker->pid, how,
+                          group->base_rank + i, worker->pid, how,
                           (double)(worker->ended_ns - first->ended_ns) / 1e9);
         }
     }

@@ -26,6 +26,7 @@ struct report {
     const struct outcome *outcome;
     const char *run_id;
     const char *host;
+    int exit_code;    /* of the whole job */
     uint32_t attempt; /* counted from 0 */
     uint32_t max_restarts;
     enum report_last last_kind;

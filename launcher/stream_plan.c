@@ -32,14 +32,14 @@ void stream_plan_destroy(struct stream_plan *plan)
 
 /* The text before each line of a stream, or none. */
 static int plan_header(struct stream_plan *plan, uint32_t worker, int number,
-                       const char *role)
+                       const struct stream_job *job)
 {
     const struct log_config *config = plan->config;
     bool teed =
         (config->choices[worker].tee & bits[number]) != 0 && !config->no_files;
     const char *pattern = config->prefix;
-    struct log_prefix_values values = { .role_name = role,
-                                        .rank = worker,
+    struct log_prefix_values values = { .role_name = job->role,
+                                        .rank = job->base_rank + worker,
                                         .local_rank = worker };
     char host[256] = "";
     char text[LINES_HEADER_MAX / 2];
@@ -70,7 +70,7 @@ static int plan_file(struct stream_plan *plan, uint32_t worker, int number,
 }
 
 static int plan_worker(struct stream_plan *plan, uint32_t worker,
-                       const char *role, const struct log_dir *dir,
+                       const struct stream_job *job, const struct log_dir *dir,
                        struct err *err)
 {
     struct log_choice choice = plan->config->choices[worker];
@@ -84,7 +84,7 @@ static int plan_worker(struct stream_plan *plan, uint32_t worker,
     log_spec_streams(&choice, &plan->config->screen, plan->n_workers,
                      plan->streams[worker]);
     for (i = 0; i < 2 && rc == 0; i++) {
-        rc = plan_header(plan, worker, i, role);
+        rc = plan_header(plan, worker, i, job);
         if (rc < 0) {
             return err_sys(err, rc, "cannot plan the workers' output");
         }
@@ -116,7 +116,7 @@ static int plan_filters(struct stream_plan *plan, const struct log_dir *dir,
 }
 
 int stream_plan_make(const struct log_config *config, uint32_t n_workers,
-                     uint32_t attempt, const char *role, struct log_dir *dir,
+                     const struct stream_job *job, struct log_dir *dir,
                      struct stream_plan *plan_out, struct err *err)
 {
     struct stream_plan plan = {
@@ -134,10 +134,10 @@ int stream_plan_make(const struct log_config *config, uint32_t n_workers,
         return err_sys(err, -ENOMEM, "cannot plan the workers' output");
     }
     if (dir->run != NULL) {
-        rc = log_dir_attempt(dir, attempt, n_workers, err);
+        rc = log_dir_attempt(dir, job->attempt, n_workers, err);
     }
     for (i = 0; i < n_workers && rc == 0; i++) {
-        rc = plan_worker(&plan, i, role, dir, err);
+        rc = plan_worker(&plan, i, job, dir, err);
     }
     if (rc == 0) {
         rc = plan_filters(&plan, dir, err);

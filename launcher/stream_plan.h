@@ -17,15 +17,20 @@ struct stream_plan {
     const struct log_config *config;
 };
 
+/* What prefixes and directories tell of the job. */
+struct stream_job {
+    uint32_t attempt;   /* restarts used up */
+    uint32_t base_rank; /* of this node's first worker */
+    const char *role;
+};
+
 /*
  * Plan an attempt, and make its directories and files where dir has a run.
- *
- * role  for prefixes
  *
  * Returns 0 or a negative errno with a sentence.
  */
 int stream_plan_make(const struct log_config *config, uint32_t n_workers,
-                     uint32_t attempt, const char *role, struct log_dir *dir,
+                     const struct stream_job *job, struct log_dir *dir,
                      struct stream_plan *plan_out, struct err *err);
 
 void stream_plan_destroy(struct stream_plan *plan);

@@ -173,7 +173,9 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
     int rc;
 
     (void)snprintf(port, sizeof(port), "%u", job->master_port);
-    (void)snprintf(store, sizeof(store), "%s:%s", job->master_addr, port);
+    (void)snprintf(store, sizeof(store),
+                   strchr(job->master_addr, ':') != NULL ? "[%s]:%s" : "%s:%s",
+                   job->master_addr, port);
     rc = push_inherited(&list, inherited, job->keep_env);
     rc = THEN(rc, push_text(&list, ENV_MASTER_ADDR, job->master_addr));
     rc = THEN(rc, push_text(&list, ENV_MASTER_PORT, port));
@@ -184,7 +186,7 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
     rc = THEN(rc, push_text(&list, ENV_USE_AGENT_STORE, "True"));
     rc = THEN(rc, push_text(&list, ENV_SIGNALS_TO_HANDLE, job->signals));
     rc = THEN(rc, push_text(&list, ENV_FLAUNCH_RUN_ID, job->run_id));
-    rc = THEN(rc, push_number(&list, ENV_FLAUNCH_ATTEMPT, job->attempt));
+    rc = THEN(rc, push_number(&list, ENV_FLAUNCH_ATTEMPT, job->round - 1));
     rc = THEN(rc, push_text(&list, ENV_FLAUNCH_STORE, store));
     if (find(inherited, ENV_NCCL_ASYNC) == NULL) {
         rc = THEN(rc, push_text(&list, ENV_NCCL_ASYNC, "1"));
@@ -217,9 +219,8 @@ int worker_env_own(const struct place *place, const char *error_file,
         { ENV_LOCAL_WORLD_SIZE, place->local_world_size },
         { ENV_GROUP_RANK, place->group_rank },
         { ENV_GROUP_WORLD_SIZE, place->group_world_size },
-        /* All workers have one role, so these are rank and world size. */
-        { ENV_ROLE_RANK, place->rank },
-        { ENV_ROLE_WORLD_SIZE, place->world_size },
+        { ENV_ROLE_RANK, place->role_rank },
+        { ENV_ROLE_WORLD_SIZE, place->role_world_size },
         { ENV_FLAUNCH_RANK, place->rank },
         { ENV_FLAUNCH_WORLD_SIZE, place->world_size },
         { ENV_FLAUNCH_LOCAL_RANK, place->local_rank },

@@ -16,7 +16,8 @@ struct job_env {
     const char *role;
     const char *run_id;
     const char *signals; /* that stop the job, as given */
-    uint32_t attempt;
+    uint32_t attempt;    /* restarts used up so far, by the whole job */
+    uint32_t round;      /* counted from 1; each is an attempt of its own */
     uint32_t max_restarts;
     uint32_t omp_num_threads; /* 0: leave OMP_NUM_THREADS as it is */
     bool keep_env;            /* leave outer launchers' variables */

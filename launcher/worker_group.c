@@ -123,7 +123,7 @@ void worker_group_list_running(const struct worker_group *group, char *text_out,
             return;
         }
         len += (size_t)snprintf(text_out + len, size - len, "%s%u",
-                                len > 0 ? ", " : "", i);
+                                len > 0 ? ", " : "", group->base_rank + i);
     }
 }
 

@@ -34,7 +34,8 @@ struct worker {
 struct worker_group {
     struct worker *workers;
     uint32_t n;
-    uint64_t stop_ns; /* when we began to stop it; 0: not */
+    uint32_t base_rank; /* the rank of the first, for words */
+    uint64_t stop_ns;   /* when we began to stop it; 0: not */
     uint32_t n_running;
     uint32_t n_done;        /* exited or failed */
     uint32_t n_stopped;     /* were running when we stopped the group */
@@ -58,7 +59,8 @@ bool worker_group_take(struct worker_group *group, const struct guard_msg *msg);
  */
 void worker_group_stopped(struct worker_group *group, uint64_t now_ns);
 
-/* Which ranks run: "1", "0, 2, 3", cut with "..." where size is short. */
+/* Which ranks run, counted over all nodes: "1", "0, 2, 3", cut with "..." where
+ * size is short. */
 void worker_group_list_running(const struct worker_group *group, char *text_out,
                                size_t size);
 

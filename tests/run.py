@@ -6,6 +6,7 @@ With --strict a test that is skipped for lack of something other than a GPU is
 a failure: CI installs all that is needed, and tests as root and as a user. The last line counts.
 """
 import argparse
+import concurrent.futures
 import glob
 import importlib.util
 import os
@@ -19,6 +20,8 @@ import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNIT_SECONDS = 300
+# Files of tests that mostly wait.
+AT_ONCE = 6
 TEST_SECONDS = int(os.environ.get('FLAUNCH_TEST_SECONDS', 300))
 
 
@@ -108,6 +111,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--build', default='build')
     parser.add_argument('--strict', action='store_true')
+    parser.add_argument('--file', help='only the Python tests of this file')
     parser.add_argument('names', nargs='*')
     args = parser.parse_args()
     os.chdir(ROOT)
@@ -130,7 +134,7 @@ def main():
 
 
 def run_all(args, build, tally):
-    for kind in ('unit', 'fault', 'fuzz'):
+    for kind in ('unit', 'fault', 'fuzz') if args.file is None else ():
         for path in sorted(glob.glob('%s/tests/%s/*' % (build, kind))):
             base = os.path.basename(path)
             name = '%s/%s' % (kind, base)
@@ -142,10 +146,52 @@ def run_all(args, build, tally):
             if kind == 'fuzz':
                 argv += sorted(glob.glob('tests/fuzz/corpus/%s/*' % base))
             run_program(tally, name, argv)
-    for pattern in ('e2e/test_*', 'e2e/scenarios/B*', 'interop/test_*'):
+    patterns = ['e2e/test_*', 'e2e/nodes/test_*', 'e2e/scenarios/B*',
+                'interop/test_*']
+    if 'model' in args.names:  # minutes: only when it is asked for
+        patterns.append('model/test_*')
+    later = []
+    for pattern in patterns:
         for path in sorted(glob.glob('tests/%s.py' % pattern)):
+            if args.file not in (None, path):
+                continue
             name = os.path.relpath(path, 'tests')[:-3]
-            run_module(tally, path, name, args.names)
+            if args.file is None and waits_for_hosts(path):
+                later.append(path)
+            else:
+                run_module(tally, path, name, args.names)
+    run_at_once(tally, args, later)
+
+
+def waits_for_hosts(path):
+    """Tests of several hosts mostly wait for time to pass."""
+    with open(path) as f:
+        return 'from hosts import' in f.read()
+
+
+def run_file(args, path):
+    """One file of tests in a process and session of its own: what it says."""
+    argv = [sys.executable, __file__, '--build', args.build, '--file', path,
+            *(['--strict'] if args.strict else []), *args.names]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          start_new_session=True)
+    return done.stdout.decode(errors='replace')
+
+
+def run_at_once(tally, args, paths):
+    """Several files at a time; their sums are added."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for path, text in zip(paths, pool.map(lambda p: run_file(args, p), paths)):
+            found = re.search(r'^(\d+) passed, (\d+) failed, (\d+) skipped\s*\Z',
+                              text, re.M)
+            if found is None:
+                tally.fail(path, text)
+                continue
+            print(text[:found.start()], end='', flush=True)
+            tally.passed += int(found.group(1))
+            tally.failed += int(found.group(2))
+            tally.skipped += int(found.group(3))
 
 
 if __name__ == '__main__':

@@ -3,7 +3,7 @@
 #include "common/env_names.h"
 #include "common/parse.h"
 #include "worker/fail.h"
-#include "worker/slurm_step.h"
+#include "common/slurm_step.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -6,7 +6,7 @@
 #define FLAUNCH_WORKER_CHANNEL_H
 
 #include "worker/detected.h"
-#include "worker/environ.h"
+#include "common/environ.h"
 #include "worker/flaunch.h"
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #define FLAUNCH_WORKER_DETECT_H
 
 #include "worker/detected.h"
-#include "worker/environ.h"
+#include "common/environ.h"
 #include "worker/flaunch.h"
 
 #include <stdbool.h>

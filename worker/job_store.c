@@ -51,7 +51,7 @@ static int serve(struct job_store *store, enum net_scope scope, uint16_t port,
     int fd;
     int rc = net_listen(scope, port, &fd, port_out, err);
 
-    return rc < 0 ? rc : store_host_start(fd, &store->host, err);
+    return rc < 0 ? rc : store_host_start(fd, NULL, &store->host, err);
 }
 
 /* The key that tells this job's store from another's. */

@@ -42,6 +42,13 @@ def test_every_command_of_the_readme_runs():
     assert 'make check\n' in commands and 'make demo\n' in commands
     # This test is part of the one; CI runs both in a fresh clone.
     commands = commands.replace('make check\n', '')
+    # And somebody else may have the ports of the examples.
+    port = free_port()
+    commands = commands.replace('--master_addr=127.0.0.1',
+                                '--master_addr=127.0.0.1 --master_port=%d' % port)
+    commands = commands.replace('--rdzv-endpoint=127.0.0.1',
+                                '--rdzv-endpoint=127.0.0.1:%d' % port)
+    assert commands.count(str(port)) == 3, commands
     if not has_torch:
         commands = re.sub(r'^.*ddp\.py$', '', commands, flags=re.M)
     with TempDir() as home, TempDir() as tree:
@@ -54,7 +61,7 @@ def test_every_command_of_the_readme_runs():
                               stderr=subprocess.STDOUT, timeout=300)
         text = done.stdout.decode(errors='replace')
         assert done.returncode == 0, text
-    for words in ('accuracy 0.9', '3 3 4', 'rank 1: 2 ranks are here',
+    for words in ('accuracy 0.9', '3 3 4', '3 of 4', 'rank 1: 2 ranks are here',
                   'rank 0: 1 ranks are here', 'world size: 2',
                   '--nproc-per-node=2, from the command line'):
         assert words in text, (words, text)

@@ -299,7 +299,7 @@ def test_wrong_options_are_named():
             (['--shutdown-timeout=soon', 'true'], 'give seconds'),
             (['--standalone=1', 'true'], 'takes no value'),
             (['--n', '2', 'true'], 'could mean several'),
-            (['--nnodes=2', 'true'], 'one node'),
+            (['--nnodes=2', 'true'], 'say where the nodes meet'),
             (['--max-restarts=x', 'true'], 'give a number'),
             (['--tee=4', 'true'], 'give 0 (neither)'),
             (['-r1:3', 'true'], 'there is no local rank 1'),
@@ -376,7 +376,15 @@ def test_dry_run_and_explain_start_nothing():
     r = flaunch('--explain', 'true', env={'PET_NPROC_PER_NODE': '2'})
     assert r.code == 0, r
     assert '--nproc-per-node=2, from PET_NPROC_PER_NODE' in r.out, r
-    assert '--master-port=0, from the default' in r.out, r
+    assert '--nnodes=1, from the default' in r.out, r
+    r = flaunch('--explain', '--nnodes=2', '--node-rank=1',
+                '--master-addr=h0', 'true')
+    assert r.code == 0 and '--node-rank=1, from the command line' in r.out, r
+    r = flaunch('--dry-run', '--nnodes=2', '--node-rank=1',
+                '--master-addr=h0', '--nproc-per-node=2', 'true')
+    for words in ('nodes: 2', 'node rank: 1', 'this node joins',
+                  'meeting at: h0, port 29500', 'rank 2: RANK=2 WORLD_SIZE=4'):
+        assert r.code == 0 and words in r.out, r
 
 
 def test_help_and_version():

@@ -11,7 +11,7 @@
 #include "launcher/signals.h"
 #include "launcher/streams.h"
 #include "launcher/worker_env.h"
-#include "tests/fault/wrap.h"
+#include "tests/fault/every_fault.h"
 #include "tests/unit/unit.h"
 #include "worker/meet.h"
 #include "worker/store_client.h"
@@ -24,37 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define ROUNDS_MAX 2000
-#define SHORT_MS 1000
-#define LONG_MS 60000
-
-static uint64_t limit_ms;
-
-/*
- * Run scenario with every call failing in turn until one run has no fault;
- * that one must succeed. A client that a fault cut off gives up soon; a run
- * that was only slow is tried again with all the time it needs.
- */
-static void every_fault(bool (*scenario)(void))
-{
-    long n;
-
-    for (n = 1; n < ROUNDS_MAX; n++) {
-        bool well;
-
-        limit_ms = SHORT_MS;
-        wrap_start(n);
-        well = scenario();
-        (void)wrap_stop();
-        if (!wrap_failed()) {
-            limit_ms = LONG_MS;
-            assert_true(well || scenario());
-            return;
-        }
-    }
-    fail_msg("still failing after %d rounds", ROUNDS_MAX);
-}
 
 static bool store_scenario(void)
 {
@@ -69,7 +38,7 @@ static bool store_scenario(void)
     int rc;
 
     assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
-    rc = store_host_start(fd, &host, NULL);
+    rc = store_host_start(fd, NULL, &host, NULL);
     if (rc < 0) {
         assert_null(host);
         return false;
@@ -316,6 +285,7 @@ static bool streams_scenario(void)
                                  .tee_prefix = "[${rank}]:" };
     struct stream_plan plan = { 0 };
     struct log_dir dir = { 0 };
+    const struct stream_job job = { .role = "r" };
     char base[] = "/tmp/flaunch-fault.XXXXXX";
     uv_loop_t loop;
     int rc;
@@ -325,7 +295,7 @@ static bool streams_scenario(void)
     if (rc == 0) {
         rc = log_dir_make(base, "id", &dir, NULL);
         if (rc == 0) {
-            rc = stream_plan_make(&config, 1, 0, "r", &dir, &plan, NULL);
+            rc = stream_plan_make(&config, 1, &job, &dir, &plan, NULL);
         }
         if (rc == 0) {
             rc = streams_run(&loop, &plan, &config.screen);
@@ -354,9 +324,10 @@ static bool plan_scenario(void)
                            .master_port = 1,
                            .role = "r",
                            .run_id = "i",
-                           .signals = "TERM" };
-    const uint32_t n = 1;
-    struct place place = ranks_place(&n, 1, 0, 0);
+                           .signals = "TERM",
+                           .round = 1 };
+    const struct node_place node = ranks_one_node(1);
+    struct place place = ranks_place(&node, 0);
     struct env_list shared = { 0 };
     struct env_list own = { 0 };
     struct guard_stream streams[1][2] = { { { .path = "" }, { .path = "" } } };

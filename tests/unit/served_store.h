@@ -21,7 +21,7 @@ static int setup(void **state)
 
     if (fixture == NULL ||
         net_listen(NET_LOOPBACK, 0, &fd, &fixture->port, NULL) < 0 ||
-        store_host_start(fd, &fixture->host, NULL) < 0) {
+        store_host_start(fd, NULL, &fixture->host, NULL) < 0) {
         return -1;
     }
     *state = fixture;

@@ -340,7 +340,7 @@ static void all_addresses_take_ipv4_and_ipv6(void **state)
 
     (void)state;
     assert_int_equal(net_listen(NET_ALL, 0, &fd, &port, NULL), 0);
-    assert_int_equal(store_host_start(fd, &host, NULL), 0);
+    assert_int_equal(store_host_start(fd, NULL, &host, NULL), 0);
     assert_int_equal(store_client_connect(&client, "127.0.0.1", port,
                                           clock_deadline(LONG_MS), NULL),
                      0);

@@ -281,18 +281,29 @@ static void the_agent_moves_by_its_table(void **state)
                      AGENT_DRAINING);
     assert_int_equal(agent_next(AGENT_DRAINING, AGENT_EV_STOP), AGENT_DRAINING);
     assert_int_equal(agent_next(AGENT_DRAINING, AGENT_EV_DRAINED),
-                     AGENT_BETWEEN);
-    assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_NEXT), AGENT_RUNNING);
-    assert_int_equal(agent_next(AGENT_BETWEEN, AGENT_EV_STOP), AGENT_FLUSHING);
-    assert_int_equal(agent_next(AGENT_FLUSHING, AGENT_EV_FLUSHED), AGENT_ENDED);
-    assert_int_equal(agent_next(AGENT_ENDED, AGENT_EV_STOP), AGENT_ENDED);
-    assert_string_equal(agent_state_name(AGENT_ENDED), "ended");
+                     AGENT_WAITING);
+    assert_int_equal(agent_next(AGENT_WAITING, AGENT_EV_START), AGENT_RUNNING);
+    assert_int_equal(agent_next(AGENT_WAITING, AGENT_EV_END), AGENT_FLUSHING);
+    assert_int_equal(agent_next(AGENT_WAITING, AGENT_EV_STOP), AGENT_WAITING);
+    assert_int_equal(agent_next(AGENT_RUNNING, AGENT_EV_END), AGENT_RUNNING);
+    assert_int_equal(agent_next(AGENT_STOPPING, AGENT_EV_HOST_LOST),
+                     AGENT_KILLING);
+    assert_int_equal(agent_next(AGENT_FLUSHING, AGENT_EV_FLUSHED), AGENT_OVER);
+    assert_int_equal(agent_next(AGENT_OVER, AGENT_EV_STOP), AGENT_OVER);
+    assert_string_equal(agent_state_name(AGENT_OVER), "over");
 }
 
-static void ranks_are_contiguous_per_node(void **state)
+static void a_workers_place_follows_from_its_nodes(void **state)
 {
-    const uint32_t counts[] = { 4, 1, 8 };
-    struct place place = ranks_place(counts, 3, 2, 5);
+    const struct node_place node = { .group_rank = 2,
+                                     .n_nodes = 3,
+                                     .n_workers = 8,
+                                     .base_rank = 5,
+                                     .world_size = 13,
+                                     .role_base_rank = 1,
+                                     .role_world_size = 9 };
+    const struct node_place alone = ranks_one_node(4);
+    struct place place = ranks_place(&node, 5);
 
     (void)state;
     assert_int_equal(place.rank, 10);
@@ -301,7 +312,12 @@ static void ranks_are_contiguous_per_node(void **state)
     assert_int_equal(place.local_world_size, 8);
     assert_int_equal(place.group_rank, 2);
     assert_int_equal(place.group_world_size, 3);
-    assert_int_equal(ranks_place(counts, 3, 0, 3).rank, 3);
+    assert_int_equal(place.role_rank, 6);
+    assert_int_equal(place.role_world_size, 9);
+    place = ranks_place(&alone, 3);
+    assert_int_equal(place.rank, 3);
+    assert_int_equal(place.world_size, 4);
+    assert_int_equal(place.role_world_size, 4);
 }
 
 static void numbers_of_workers_have_bounds(void **state)
@@ -400,7 +416,7 @@ int main(void)
         cmocka_unit_test(who_started_when_the_stop_came_is_stopped_by_us),
         cmocka_unit_test(who_had_ended_when_the_stop_came_ended_by_itself),
         cmocka_unit_test(the_agent_moves_by_its_table),
-        cmocka_unit_test(ranks_are_contiguous_per_node),
+        cmocka_unit_test(a_workers_place_follows_from_its_nodes),
         cmocka_unit_test(numbers_of_workers_have_bounds),
         cmocka_unit_test(outer_records_are_scrubbed_and_ours_set_once),
         cmocka_unit_test(a_list_of_signals_is_searched),

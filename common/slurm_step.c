@@ -1,4 +1,4 @@
-#include "worker/slurm_step.h"
+#include "common/slurm_step.h"
 
 #include "common/hostlist.h"
 #include "common/parse.h"

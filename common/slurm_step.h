@@ -6,10 +6,10 @@
  * starts; only a real step has an id below the reserved ones and counts that
  * agree. Source: srun(1), and slurm.h for the reserved ids.
  */
-#ifndef FLAUNCH_WORKER_SLURM_STEP_H
-#define FLAUNCH_WORKER_SLURM_STEP_H
+#ifndef FLAUNCH_COMMON_SLURM_STEP_H
+#define FLAUNCH_COMMON_SLURM_STEP_H
 
-#include "worker/environ.h"
+#include "common/environ.h"
 
 #define SLURM_PORT_TRIES 16
 

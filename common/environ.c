@@ -1,4 +1,4 @@
-#include "worker/environ.h"
+#include "common/environ.h"
 
 #include "common/parse.h"
 

@@ -2,8 +2,8 @@
  * The environment of a process as data, so that tests can give another one,
  * and the sentences about what is missing in it.
  */
-#ifndef FLAUNCH_WORKER_ENVIRON_H
-#define FLAUNCH_WORKER_ENVIRON_H
+#ifndef FLAUNCH_COMMON_ENVIRON_H
+#define FLAUNCH_COMMON_ENVIRON_H
 
 #include <stdbool.h>
 #include <stddef.h>
