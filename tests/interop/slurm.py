@@ -3,6 +3,7 @@ own, all children of this process, in a temporary directory. Needs root."""
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -34,8 +35,9 @@ SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
 KillWait=2
-NodeName=n01 NodeHostname={host} NodeAddr=127.0.0.1 Port={node1} CPUs=8 State=UNKNOWN
-NodeName=n02 NodeHostname={host} NodeAddr=127.0.0.1 Port={node2} CPUs=8 State=UNKNOWN
+GresTypes=gpu
+NodeName=n01 NodeHostname={host} NodeAddr=127.0.0.1 Port={node1} CPUs=8 Gres=gpu:2 State=UNKNOWN
+NodeName=n02 NodeHostname={host} NodeAddr=127.0.0.1 Port={node2} CPUs=8 Gres=gpu:2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 '''
 
@@ -88,6 +90,12 @@ class Slurm:
             f.write(CONF.format(d=d, host=socket.gethostname().split('.')[0],
                                 port=free_port(), node1=free_port(),
                                 node2=free_port()))
+        # Two devices that pass for GPUs.
+        with open(d + '/gres.conf', 'w') as f:
+            for i in range(2):
+                os.mknod('%s/gpu%d' % (d, i), 0o600 | stat.S_IFCHR,
+                         os.makedev(1, 3))
+                f.write('Name=gpu File=%s/gpu%d\n' % (d, i))
         self.launch('munged', '--foreground', '--force', '--num-threads=2',
                     '--socket=' + d + '/munge.socket',
                     '--key-file=' + d + '/munge.key',
@@ -96,8 +104,13 @@ class Slurm:
                     '--seed-file=' + d + '/munged.seed')
         self.wait(lambda: os.path.exists(d + '/munge.socket'))
         self.launch('slurmctld', '-D', '-c', '-f', d + '/slurm.conf')
+        # The nodes' names are host names on the nodes, as on any cluster.
+        with open('/etc/hosts') as hosts, open(d + '/hosts', 'w') as f:
+            f.write(hosts.read() + '\n127.0.0.1 n01 n02\n')
         for node in ('n01', 'n02'):
-            self.launch('slurmd', '-D', '-N', node, '-f', d + '/slurm.conf')
+            self.launch('unshare', '-m', 'sh', '-c',
+                        'mount --bind %s/hosts /etc/hosts && '
+                        'exec slurmd -D -N %s -f %s/slurm.conf' % (d, node, d))
         self.wait(self.is_idle)
 
     def is_idle(self):
