@@ -519,6 +519,10 @@ static void lose_running(struct coordinator *coordinator, uint32_t id,
     if (row->leaving) {
         return;
     }
+    if (coordinator->reason == REASON_STOP) {
+        coordinator->all_zero = false; /* it was stopped like the others */
+        return;
+    }
     member_name(row, name, sizeof(name));
     (void)snprintf(text, sizeof(text), "lost %s: %s", name, why);
     cause_set(coordinator, id, EXIT_FLAUNCH, text);

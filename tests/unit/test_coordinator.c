@@ -681,6 +681,22 @@ static void a_stop_before_workers_run_ends_the_job(void **state)
     end(&job);
 }
 
+static void a_node_lost_during_a_stop_is_no_failure_of_the_job(void **state)
+{
+    struct job job;
+
+    (void)state;
+    begin(&job, 3, 3, 3, 3);
+    assert_int_equal(take(&job, 1, &term), 0);
+    coordinator_lost(&job.coordinator, 2, "its connection was closed",
+                     job.now_ms);
+    drain(&job);
+    ended(&job, 0, 0);
+    ended(&job, 1, 0);
+    assert_ends(&job, 143); /* who knows how its workers ended */
+    end(&job);
+}
+
 static void a_time_limit_wins(void **state)
 {
     const struct agent_msg limit = { .type = AGENT_STOP_JOB,
@@ -1237,6 +1253,7 @@ int main(void)
         cmocka_unit_test(a_stop_signal_stops_all_nodes),
         cmocka_unit_test(a_second_signal_kills_on_all_nodes),
         cmocka_unit_test(a_stop_before_workers_run_ends_the_job),
+        cmocka_unit_test(a_node_lost_during_a_stop_is_no_failure_of_the_job),
         cmocka_unit_test(a_time_limit_wins),
         cmocka_unit_test(a_lost_node_ends_a_job_without_restarts),
         cmocka_unit_test(silence_is_death_after_the_lease_and_no_earlier),
