@@ -95,9 +95,8 @@ static void on_message(const struct guard_msg *msg, const int *fds, void *arg)
         on_left(agent, msg);
         break;
     case GUARD_FENCED:
-        /* The rendezvous sees the same by itself, when it gets to run. */
-        agent->fenced = true;
-        agent_event(agent, AGENT_EV_HOST_LOST, SIGKILL);
+        /* Before its EMPTY: a round that was killed has not ended well. */
+        rdzv_lease_over(&agent->rdzv);
         break;
     default:
         on_worker(agent, msg, fds);

@@ -47,7 +47,6 @@ struct agent {
     bool leaving;    /* this node leaves a job that goes on */
     bool guard_gone; /* ended and reaped by us */
     bool stuck;      /* something survived SIGKILL */
-    bool fenced;     /* the guard has killed all: our lease was over */
     bool have_end;
     struct agent_end end;
     char end_text[AGENT_TEXT_MAX];

@@ -174,7 +174,6 @@ static void take_place(struct agent *agent, const struct agent_msg *msg,
 {
     agent->round = msg->round;
     agent->first_done = false;
-    agent->fenced = false;
     agent->job.round = (uint32_t)msg->round;
     agent->job.attempt = msg->restarts;
     agent->job.max_restarts = msg->max_restarts;

@@ -112,6 +112,13 @@ void rdzv_say_waiting(struct rdzv *rdzv)
     }
 }
 
+void rdzv_lease_over(struct rdzv *rdzv)
+{
+    if (rdzv->host == NULL) {
+        rdzv_join_lease_over(rdzv->join);
+    }
+}
+
 void rdzv_stop(struct rdzv *rdzv)
 {
     if (rdzv->host != NULL) {

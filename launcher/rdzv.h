@@ -39,6 +39,9 @@ void rdzv_send(struct rdzv *rdzv, const struct agent_msg *msg);
 /* Have the store log who waits for which keys. */
 void rdzv_say_waiting(struct rdzv *rdzv);
 
+/* The guard has killed our workers, since the lease was over. */
+void rdzv_lease_over(struct rdzv *rdzv);
+
 /* Begin to close all handles; nothing is told any more. */
 void rdzv_stop(struct rdzv *rdzv);
 

@@ -182,18 +182,27 @@ static void lease_extend(struct rdzv_join *join, uint64_t sent_ns)
     }
 }
 
+/* Nothing that we say now may count: others may have our ranks. */
+void rdzv_join_lease_over(struct rdzv_join *join)
+{
+    char why[96];
+
+    if (join->state == JOIN_IN) {
+        (void)snprintf(why, sizeof(why), "it has not answered for %g s",
+                       (double)join->lease_ns / 1e9);
+        host_lost(join, why);
+    }
+}
+
 static void beat(uv_timer_t *timer)
 {
     struct rdzv_join *join = timer->data;
     struct agent_msg msg = { .type = AGENT_HEARTBEAT,
                              .incarnation = join->incarnation };
     uint64_t now_ns = clock_boot_ns();
-    char why[96];
 
     if (now_ns >= join->until_ns) {
-        (void)snprintf(why, sizeof(why), "it has not answered for %g s",
-                       (double)join->lease_ns / 1e9);
-        host_lost(join, why);
+        rdzv_join_lease_over(join);
         return;
     }
     msg.seq = ++join->seq;

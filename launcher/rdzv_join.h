@@ -34,6 +34,9 @@ void rdzv_join_open(struct rdzv_join *join, uv_loop_t *loop);
 
 void rdzv_join_send(struct rdzv_join *join, const struct agent_msg *msg);
 
+/* The guard has killed our workers, since the lease was over. */
+void rdzv_join_lease_over(struct rdzv_join *join);
+
 void rdzv_join_stop(struct rdzv_join *join);
 
 /* After the loop has ended; join may be NULL. */

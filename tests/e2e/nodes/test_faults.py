@@ -168,6 +168,25 @@ def test_a_short_pause_of_an_agent_is_nothing():
     assert codes(results) == [0, 0], results
 
 
+def test_what_a_guard_killed_has_not_ended_well():
+    """Both agents are stopped for longer than T; the joining one wakes up first
+    and finds its workers dead, and a host node that has not declared it so."""
+    with Hosts(2) as h:
+        ps = h.start_all(QUICK, 'sleep', '100')
+        wait_running(ps, 1)
+        for p in ps:
+            p.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not worker_pids(ps[1]), 'an end of the workers')
+        assert worker_pids(ps[0])  # the host node has no lease
+        ps[1].send_signal(signal.SIGCONT)
+        r = finish(ps[1])
+        ps[0].send_signal(signal.SIGCONT)
+        results = h.finish_all([ps[0]]) + [r]
+    assert codes(results) == [125, 125], results
+    said(results[0], 'lost node 1 (h1): ')
+    said(r, 'lost the host node h0')
+
+
 def silent(fault, code_there=125):
     """A fault that nobody is told of: both sides find out by T."""
     with Hosts(2) as h:
