@@ -174,6 +174,10 @@ static int put_last_lines(const struct report *report, struct buf *out)
     bool both = report->last_kind == REPORT_BOTH;
     int rc;
 
+    if (report->last_kind == REPORT_ABOVE && report->outcome->host != NULL) {
+        return put_line(out, "its last lines stand on the screen of %s",
+                        report->outcome->host); /* others print this too */
+    }
     if (report->last_kind == REPORT_ABOVE) {
         return put_line(out, "its last lines stand above");
     }

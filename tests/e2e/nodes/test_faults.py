@@ -44,6 +44,16 @@ def test_one_failure_stops_all_and_is_told_on_all():
     assert len(reports) == 1, reports
 
 
+def test_last_lines_on_another_screen_are_said_to_be_there():
+    with Hosts(2) as h:
+        results = h.finish_all(h.start_all(
+            'sh', '-c', 'test $RANK = 1 || exec sleep 100; echo dying >&2; exit 9',
+            stderr=subprocess.STDOUT))
+    assert codes(results) == [9, 9], results
+    assert 'its last lines stand on the screen of h1\n' in results[0].out, results
+    assert 'dying' not in results[0].out, results
+
+
 def test_restarts_are_counted_for_the_job():
     with Hosts(2) as h:
         results = h.finish_all(h.start_all(
