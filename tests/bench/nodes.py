@@ -17,6 +17,7 @@ parser.add_argument('--build', default='build')
 parser.add_argument('--runs', type=int, default=50, help='of each fault')
 parser.add_argument('--restarts', type=int, default=200)
 parser.add_argument('--at-once', type=int, default=10)
+parser.add_argument('--only', help='join, simulated, connections, restarts, lost')
 args = parser.parse_args()
 BUILD = os.path.abspath(args.build)
 os.environ['FLAUNCH_TEST_BUILD'] = BUILD
@@ -204,25 +205,33 @@ def restarts(h, command, meet, n_restarts, more):
     for p in ps:
         p.terminate()
     for p in ps:
+        p.wait()
+    # torchrun leaves some, which hold the pipes.
+    left = [pid for p in ps for pid, _ in left_behind(p.token)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    for p in ps:
         finish(p)
-    return times
+    return times, len(left)
 
 
 def bench_restarts():
     print('2 nodes x 8 workers: a rank is killed, to the last of all running again')
     with Hosts(2) as h:
-        print('  flaunch: %s' % spread(restarts(
-            h, [FLAUNCH], flaunch_meets, args.restarts, ['--restart-backoff=0'])))
+        times, left = restarts(h, [FLAUNCH], flaunch_meets, args.restarts,
+                               ['--restart-backoff=0'])
+        print('  flaunch: %s; left after TERM: %d' % (spread(times), left))
         if torchrun():
-            print('  torchrun (c10d): %s' % spread(restarts(
-                h, torchrun(), lambda i, n: [
-                    '--nnodes=2', '--rdzv-backend=c10d',
-                    '--rdzv-endpoint=10.77.0.1:29400',
-                    '--rdzv-conf=is_host=%d' % (i == 0)], 5, [])))
+            times, left = restarts(h, torchrun(), lambda i, n: [
+                '--nnodes=2', '--rdzv-backend=c10d',
+                '--rdzv-endpoint=10.77.0.1:29400',
+                '--rdzv-conf=is_host=%d' % (i == 0)], 5, [])
+            print('  torchrun (c10d): %s; left after TERM: %d'
+                  % (spread(times), left))
 
 
-bench_join()
-bench_simulated()
-bench_connections()
-bench_restarts()
-bench_lost()
+for name, bench in (('join', bench_join), ('simulated', bench_simulated),
+                    ('connections', bench_connections),
+                    ('restarts', bench_restarts), ('lost', bench_lost)):
+    if args.only in (None, name):
+        bench()
