@@ -10,9 +10,11 @@
 #include "launcher/proc_table.h"
 #include "tests/unit/unit.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,11 +294,65 @@ static void the_holder_of_a_port_is_named(void **state)
     assert_string_equal(text, "an unknown process");
 }
 
+static void addresses_of_this_machine_are_known(void **state)
+{
+    static const struct {
+        const char *text;
+        bool ours;
+        const char *shown;
+    } cases[] = {
+        { "127.0.0.1", true, "127.0.0.1" },
+        { "127.9.9.9", true, "127.9.9.9" }, /* listed nowhere */
+        { "198.51.100.1", false, "198.51.100.1" },
+        { "2001:db8::1", false, "2001:db8::1" },
+        { "::ffff:198.51.100.1", false, "198.51.100.1" },
+    };
+    struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct addrinfo *list;
+        char shown[64];
+
+        assert_int_equal(getaddrinfo(cases[i].text, NULL, &hints, &list), 0);
+        assert_int_equal(net_is_ours(list->ai_addr), cases[i].ours);
+        net_address_text(list->ai_addr, shown, sizeof(shown));
+        assert_string_equal(shown, cases[i].shown);
+        freeaddrinfo(list);
+    }
+}
+
+static void one_address_can_be_listened_at(void **state)
+{
+    struct sockaddr_in address;
+    socklen_t len = sizeof(address);
+    struct err err;
+    uint16_t port;
+    int other;
+    int fd;
+
+    (void)state;
+    assert_int_equal(net_listen_at("127.0.0.2", 0, &fd, &port, NULL), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    assert_int_equal(ntohl(address.sin_addr.s_addr), 0x7f000002);
+    assert_int_equal(ntohs(address.sin_port), port);
+    assert_int_equal(net_listen_at("127.0.0.2", port, &other, &port, &err),
+                     -EADDRINUSE);
+    (void)close(fd);
+    assert_int_equal(net_listen_at("localhost", 0, &fd, &port, &err), -EINVAL);
+    assert_string_equal(err.text, "localhost is no address");
+    assert_int_equal(net_listen_at("198.51.100.1", 0, &fd, &port, &err),
+                     -EADDRNOTAVAIL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_of_this_machine_are_known),
+        cmocka_unit_test(one_address_can_be_listened_at),
         TEST(the_smallest_quota_of_version_2_counts),
         TEST(a_quota_of_version_1_counts),
         TEST(no_quota_is_none),

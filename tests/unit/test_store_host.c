@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define LONG_MS 60000
 
@@ -352,6 +353,83 @@ static void all_addresses_take_ipv4_and_ipv6(void **state)
     store_host_stop(host);
 }
 
+/* What a demux was handed; the store's thread writes, this one reads. */
+struct taken {
+    uv_sem_t sem;
+    int fd;
+    uint8_t head[16];
+    size_t len;
+};
+
+static void agent_taken(int fd, const uint8_t *head, size_t len, void *arg)
+{
+    struct taken *taken = arg;
+
+    taken->fd = fd;
+    taken->len = len < sizeof(taken->head) ? len : sizeof(taken->head);
+    memcpy(taken->head, head, taken->len);
+    uv_sem_post(&taken->sem);
+}
+
+static void connect_to(uint16_t port, int *fd_out)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons(port) };
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    *fd_out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        connect(*fd_out, (struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+/* One port: agents are handed over, and clients are served meanwhile. */
+static void an_agents_connection_is_handed_over(void **state)
+{
+    static const uint8_t preface[] = { 'F', 'L', 'C', 'H', 1, 0, 0, 0 };
+    struct taken taken = { .fd = -1 };
+    const struct port_demux demux = { .take = agent_taken, .arg = &taken };
+    struct store_client client = { .fd = -1 };
+    struct store_host *host;
+    char answer[3] = "";
+    uint16_t port;
+    int fd;
+
+    (void)state;
+    assert_int_equal(uv_sem_init(&taken.sem, 0), 0);
+    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
+    assert_int_equal(store_host_start(fd, &demux, &host, NULL), 0);
+    connect_to(port, &fd);
+    assert_int_equal(write(fd, preface, sizeof(preface)), sizeof(preface));
+    uv_sem_wait(&taken.sem);
+    assert_int_equal(taken.len, sizeof(preface));
+    assert_memory_equal(taken.head, preface, sizeof(preface));
+    assert_int_equal(store_client_connect(&client, "127.0.0.1", port,
+                                          clock_deadline(LONG_MS), NULL),
+                     0);
+    store_client_close(&client);
+    store_host_stop(host);
+    /* It lives on without the store. */
+    assert_int_equal(send(taken.fd, "ok", 2, 0), 2);
+    assert_int_equal(read(fd, answer, 2), 2);
+    assert_string_equal(answer, "ok");
+    (void)close(taken.fd);
+    (void)close(fd);
+    uv_sem_destroy(&taken.sem);
+}
+
+/* On one node there are no agents to take: it is a client that errs. */
+static void without_a_demux_an_agent_is_cut_off(void **state)
+{
+    struct fixture *fixture = *state;
+    char byte;
+    int fd;
+
+    connect_to(fixture->port, &fd);
+    assert_int_equal(write(fd, "FLCH\1\0\0\0", 8), 8);
+    assert_true(read(fd, &byte, 1) <= 0);
+    (void)close(fd);
+}
+
 static void a_name_without_address_is_told(void **state)
 {
     struct store_client client;
@@ -383,6 +461,8 @@ int main(void)
         TEST(a_reader_that_sleeps_does_not_stop_others),
         TEST(a_port_in_use_is_told),
         cmocka_unit_test(all_addresses_take_ipv4_and_ipv6),
+        cmocka_unit_test(an_agents_connection_is_handed_over),
+        TEST(without_a_demux_an_agent_is_cut_off),
         cmocka_unit_test(a_name_without_address_is_told),
     };
 
