@@ -67,6 +67,11 @@ static void say_before_start(const struct config *config)
         log_line(LOG_WARN, "--rdzv-conf: %s means nothing here",
                  config->nodes.unknown);
     }
+    if (nodes_meet_on_loopback(&config->nodes)) {
+        log_line(LOG_INFO,
+                 "nodes meet at %s: only those on this machine can join",
+                 config->nodes.host);
+    }
     if (job->omp_num_threads > 0) {
         log_line(LOG_INFO,
                  "OMP_NUM_THREADS=%u for each of %u workers, to share the "

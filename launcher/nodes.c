@@ -382,6 +382,13 @@ int nodes_resolve(const struct options *options,
     return 0;
 }
 
+bool nodes_meet_on_loopback(const struct nodes *nodes)
+{
+    return nodes->max > 1 && (strcmp(nodes->host, "localhost") == 0 ||
+                              strcmp(nodes->host, "::1") == 0 ||
+                              strncmp(nodes->host, "127.", 4) == 0);
+}
+
 const char *nodes_run_id(const struct nodes *nodes)
 {
     return nodes->slurm_run_id[0] != '\0' ? nodes->slurm_run_id

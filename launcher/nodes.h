@@ -51,6 +51,9 @@ int nodes_resolve(const struct options *options,
                   const struct environ_view *view, const char *hostname,
                   struct nodes *nodes_out, struct err *err);
 
+/* Whether nodes meet at an address that each machine has of its own. */
+bool nodes_meet_on_loopback(const struct nodes *nodes);
+
 /* The name of the job. */
 const char *nodes_run_id(const struct nodes *nodes);
 

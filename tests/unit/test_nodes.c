@@ -286,6 +286,30 @@ static void times_come_from_options_and_rdzv_conf(void **state)
     }
 }
 
+static void a_meeting_place_that_each_machine_has_is_noticed(void **state)
+{
+    static const struct {
+        const char *line;
+        bool loopback;
+    } rows[] = {
+        { "--nnodes=2 --master-addr=localhost p", true },
+        { "--nnodes=2 --master-addr=127.0.1.1 p", true },
+        { "--nnodes=2 --rdzv-endpoint=[::1]:29400 p", true },
+        { "--nnodes=2 --master-addr=h0 p", false },
+        { "--nnodes=1 --master-addr=localhost p", false },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct nodes nodes;
+        struct err err;
+
+        assert_int_equal(resolve(rows[i].line, "", &nodes, &err), 0);
+        assert_int_equal(nodes_meet_on_loopback(&nodes), rows[i].loopback);
+    }
+}
+
 static void a_name_of_this_node_can_be_given(void **state)
 {
     struct nodes nodes;
@@ -312,6 +336,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(one_node_of_slurm_is_never_refused),
         cmocka_unit_test(times_come_from_options_and_rdzv_conf),
+        cmocka_unit_test(a_meeting_place_that_each_machine_has_is_noticed),
         cmocka_unit_test(a_name_of_this_node_can_be_given),
     };
 
