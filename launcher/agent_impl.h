@@ -57,8 +57,7 @@ struct agent {
     size_t unwritten; /* bytes, at the end */
 };
 
-/* --- agent.c ---------------------------------------------------------------
- */
+/* --- agent.c ------------------------------------------------------------ */
 
 /* Move on, and do what entering the new state means. */
 void agent_event(struct agent *agent, enum agent_event event, int signo);
@@ -69,8 +68,7 @@ void agent_output_wait(struct agent *agent);
 /* How this node's part has ended so far. */
 struct outcome agent_outcome(const struct agent *agent);
 
-/* --- agent_round.c ----------------------------------------------------------
- */
+/* --- agent_round.c ------------------------------------------------------ */
 
 extern const struct rdzv_events agent_rdzv_events;
 
@@ -100,8 +98,7 @@ int agent_follow(struct agent *agent);
 /* End without another word from the coordinator. */
 void agent_end_alone(struct agent *agent, int code, const char *text);
 
-/* --- agent_guard.c ----------------------------------------------------------
- */
+/* --- agent_guard.c ------------------------------------------------------ */
 
 extern const struct guard_link_events agent_link_events;
 
@@ -115,8 +112,7 @@ void agent_reap_others(struct agent *agent);
 /* Wait for the guard's end, so that nothing of us outlives us. */
 void agent_wait_guard(struct agent *agent);
 
-/* --- agent_stop.c -----------------------------------------------------------
- */
+/* --- agent_stop.c ------------------------------------------------------- */
 
 /* Say that the workers are being stopped, and when they are killed. */
 void agent_say_stopping(struct agent *agent, const char *why);

@@ -13,8 +13,7 @@ static bool has_several(const struct agent *agent)
     return agent->setup->config->nodes.max > 1;
 }
 
-/* --- what we say ------------------------------------------------------------
- */
+/* --- what we say -------------------------------------------------------- */
 
 static struct agent_msg message(const struct agent *agent,
                                 enum agent_msg_type type)
@@ -155,8 +154,7 @@ void agent_fail(struct agent *agent, const char *text)
     agent_event(agent, AGENT_EV_OWN_FAILURE, SIGKILL);
 }
 
-/* --- what we hear ------------------------------------------------------------
- */
+/* --- what we hear ------------------------------------------------------- */
 
 int agent_follow(struct agent *agent)
 {

@@ -26,8 +26,7 @@ static inline struct member *coordinator_row(struct coordinator *coordinator,
     return &coordinator->members.rows[id];
 }
 
-/* --- coordinator_tell.c ----------------------------------------------------
- */
+/* --- coordinator_tell.c ------------------------------------------------- */
 
 /* Queue bits of enum pending for an agent. */
 void coordinator_tell(struct coordinator *coordinator, uint32_t id,
@@ -50,8 +49,7 @@ void coordinator_drop(struct coordinator *coordinator, uint32_t id);
 bool coordinator_is_cause(const struct coordinator *coordinator, uint32_t id,
                           const struct member *row);
 
-/* --- coordinator_admit.c ---------------------------------------------------
- */
+/* --- coordinator_admit.c ------------------------------------------------ */
 
 /* The name of the host node. */
 const char *coordinator_host(struct coordinator *coordinator);
@@ -69,8 +67,7 @@ void coordinator_admit(struct coordinator *coordinator, uint32_t id,
 int coordinator_take_hello(struct coordinator *coordinator, uint32_t id,
                            const struct agent_msg *msg, uint64_t now_ms);
 
-/* --- coordinator_watch.c ---------------------------------------------------
- */
+/* --- coordinator_watch.c ------------------------------------------------ */
 
 /* Whether there is an agent that could fall silent. */
 bool coordinator_watches(const struct coordinator *coordinator);
@@ -78,8 +75,7 @@ bool coordinator_watches(const struct coordinator *coordinator);
 /* Look who was heard, and declare dead who was not. */
 void coordinator_look(struct coordinator *coordinator, uint64_t now_ms);
 
-/* --- coordinator.c ---------------------------------------------------------
- */
+/* --- coordinator.c ------------------------------------------------------ */
 
 /* The round stops on all nodes but one, which knows. */
 void coordinator_round_stop(struct coordinator *coordinator,

@@ -49,7 +49,7 @@ static int bad(const struct reading *reading, enum option_id id,
                    want);
 }
 
-/* --- how many ------------------------------------------------------------- */
+/* --- how many ----------------------------------------------------------- */
 
 static int read_nnodes(const struct reading *reading)
 {
@@ -140,7 +140,7 @@ static int read_node_rank(const struct reading *reading)
     return 0;
 }
 
-/* --- where ---------------------------------------------------------------- */
+/* --- where -------------------------------------------------------------- */
 
 /* Take over a host, "[...]" taken off: false for what is none. */
 static bool take_host(const char *text, size_t len, char *host_out)
@@ -281,8 +281,7 @@ static int read_backend(const struct reading *reading)
     return bad(reading, OPT_RDZV_BACKEND, "give static or c10d");
 }
 
-/* --- times and names -------------------------------------------------------
- */
+/* --- times and names ---------------------------------------------------- */
 
 static int read_time(const struct reading *reading, enum option_id id,
                      uint64_t conf_ms, uint64_t *ms_out)

@@ -42,7 +42,7 @@ struct rdzv_host {
     bool stopping;
 };
 
-/* --- the store ------------------------------------------------------------ */
+/* --- the store ---------------------------------------------------------- */
 
 static int store_begin(struct rdzv_host *host)
 {
@@ -76,8 +76,7 @@ static void store_renew(struct rdzv_host *host)
     (void)store_begin(host);
 }
 
-/* --- messages out ----------------------------------------------------------
- */
+/* --- messages out ------------------------------------------------------- */
 
 static void time_has_come(uv_timer_t *timer);
 
@@ -160,8 +159,7 @@ static void time_has_come(uv_timer_t *timer)
     tell(host);
 }
 
-/* --- other agents ----------------------------------------------------------
- */
+/* --- other agents ------------------------------------------------------- */
 
 static void link_ready(struct agent_link *link, void *arg)
 {
@@ -299,8 +297,7 @@ static void agent_came(int fd, const uint8_t *head, size_t len, void *arg)
     arm(host);
 }
 
-/* --- this node --------------------------------------------------------------
- */
+/* --- this node ---------------------------------------------------------- */
 
 struct agent_msg rdzv_hello(const struct config *config, uint64_t incarnation)
 {

@@ -19,6 +19,8 @@
 #define SAY_MS 10000
 /* Heartbeats whose answers are looked for. */
 #define BEATS 64
+/* A host node that grants more is not believed. */
+#define LEASE_MAX_MS 3600000U
 
 enum join_state {
     JOIN_LOOKING_UP,
@@ -52,7 +54,7 @@ struct rdzv_join {
     uint64_t deadline_ms;
     uint64_t say_ms;
     uint64_t pause_ms;
-    bool in_round;  /* START has come at least once */
+    bool in_round;  /* START has come at least once: the job has run */
     bool rejoining; /* after a loss */
     bool stop_asked;
     uint64_t incarnation;
@@ -66,11 +68,11 @@ struct rdzv_join {
     bool stopping;
 };
 
+static void address_next(struct rdzv_join *join, const char *why);
 static void try_begin(struct rdzv_join *join);
 static void try_failed(struct rdzv_join *join, const char *why);
 
-/* --- the end ---------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------ */
 
 static void end_tell(uv_timer_t *timer)
 {
@@ -135,8 +137,7 @@ static void give_up(struct rdzv_join *join)
     end_by_ourselves(join, EXIT_TIME_LIMIT, text);
 }
 
-/* --- the host node is lost ---------------------------------------------------
- */
+/* --- the host node is lost ---------------------------------------------- */
 
 static void host_lost(struct rdzv_join *join, const char *why)
 {
@@ -161,7 +162,6 @@ static void host_lost(struct rdzv_join *join, const char *why)
 static void rejoin(struct rdzv_join *join)
 {
     join->rejoining = true;
-    join->in_round = false;
     join->pause_ms = PAUSE_FIRST_MS;
     join->tries = 0;
     join->deadline_ms = clock_deadline(RDZV_REJOIN_MS);
@@ -169,8 +169,7 @@ static void rejoin(struct rdzv_join *join)
     try_begin(join);
 }
 
-/* --- alive -----------------------------------------------------------------
- */
+/* --- alive -------------------------------------------------------------- */
 
 static void lease_extend(struct rdzv_join *join, uint64_t sent_ns)
 {
@@ -217,8 +216,7 @@ static void take_ack(struct rdzv_join *join, uint64_t seq)
     }
 }
 
-/* --- what the host node says ------------------------------------------------
- */
+/* --- what the host node says -------------------------------------------- */
 
 static void take_welcome(struct rdzv_join *join, const struct agent_msg *msg)
 {
@@ -231,7 +229,8 @@ static void take_welcome(struct rdzv_join *join, const struct agent_msg *msg)
     join->rejoining = false;
     join->seq = 0;
     join->until_ns = 0;
-    join->lease_ns = msg->lease_ms * 1000000;
+    join->lease_ns =
+        (msg->lease_ms < LEASE_MAX_MS ? msg->lease_ms : LEASE_MAX_MS) * 1000000;
     lease_extend(join, join->hello_ns);
     log_line(LOG_DEBUG, "joined the host node %s at %s", join->host,
              join->where);
@@ -298,13 +297,16 @@ static void link_message(struct agent_link *link, const struct agent_msg *msg,
         join->setup.events->message(msg, join->setup.arg);
         break;
     default:
-        host_lost(join, "it said what no host node says");
+        if (join->state == JOIN_IN) {
+            host_lost(join, "it said what no host node says");
+        } else {
+            address_next(join, "it said what no host node says");
+        }
         break;
     }
 }
 
-/* --- one try ----------------------------------------------------------------
- */
+/* --- one try ------------------------------------------------------------ */
 
 static void no_answer(uv_timer_t *timer);
 
@@ -333,8 +335,6 @@ static void link_ready(struct agent_link *link, void *arg)
     answer_await(join, RDZV_HELLO_MS);
     agent_link_send(link, &hello);
 }
-
-static void address_next(struct rdzv_join *join, const char *why);
 
 static void link_ended(struct agent_link *link, const char *why, void *arg)
 {
@@ -527,8 +527,7 @@ static void try_failed(struct rdzv_join *join, const char *why)
     (void)uv_timer_start(&join->timer, pause_over, pause_ms, 0);
 }
 
-/* --- this node ---------------------------------------------------------------
- */
+/* --- this node ---------------------------------------------------------- */
 
 int rdzv_join_create(const struct rdzv_setup *setup, bool (*ours)(void *arg),
                      void *ours_arg, struct rdzv_join **join_out)

@@ -105,7 +105,7 @@ void stream_source_close(struct stream_source *source)
     source->fd = -1;
 }
 
-/* --- pipes and pseudo-terminals ------------------------------------------ */
+/* --- pipes and pseudo-terminals ----------------------------------------- */
 
 /* Keep what was not taken. Without memory it is lost. */
 static void keep_rest(struct stream_source *source, const uint8_t *data,
@@ -198,7 +198,7 @@ static void pipe_go_on(struct stream_source *source)
     }
 }
 
-/* --- files we tee --------------------------------------------------------- */
+/* --- files we tee ------------------------------------------------------- */
 
 static void tail_filter(struct stream_source *source, const uint8_t *data,
                         size_t len)
@@ -264,8 +264,7 @@ static void tail_finish(struct stream_source *source)
     }
 }
 
-/* --- both ------------------------------------------------------------------
- */
+/* --- both --------------------------------------------------------------- */
 
 void stream_source_show_unfinished(struct stream_source *source)
 {

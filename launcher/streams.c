@@ -23,8 +23,7 @@ static struct stream_source *source_of(struct streams *streams, uint32_t worker,
     return &streams->sources[2 * (size_t)worker + (size_t)number];
 }
 
-/* --- time and room ----------------------------------------------------------
- */
+/* --- time and room ------------------------------------------------------ */
 
 /* Unfinished lines that have waited long enough on a terminal. */
 static void partial_came(uv_timer_t *timer)
@@ -188,7 +187,7 @@ static void ends_came(uv_poll_t *poll, int status, int events)
     check_drained(streams);
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------- */
 
 static void log_writer(const char *line, size_t len, void *arg)
 {
@@ -283,8 +282,7 @@ failed:
     return rc;
 }
 
-/* --- an attempt --------------------------------------------------------------
- */
+/* --- an attempt --------------------------------------------------------- */
 
 static int source_init(struct streams *streams, uint32_t worker, int number)
 {
@@ -456,8 +454,7 @@ void streams_forget(struct streams *streams)
     }
 }
 
-/* --- our own words, and the end ---------------------------------------------
- */
+/* --- our own words, and the end ----------------------------------------- */
 
 void streams_say(struct streams *streams, const char *text, size_t len)
 {

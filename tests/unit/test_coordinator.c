@@ -249,8 +249,7 @@ static void assert_place(struct job *job, uint32_t row, uint32_t group_rank,
     assert_int_equal(told->start.world_size, world_size);
 }
 
-/* --- joining and ranks -----------------------------------------------------
- */
+/* --- joining and ranks -------------------------------------------------- */
 
 static void one_node_starts_at_once(void **state)
 {
@@ -483,8 +482,7 @@ static void who_says_no_hello_is_cut_off(void **state)
     end(&job);
 }
 
-/* --- failure, restart, end -------------------------------------------------
- */
+/* --- failure, restart, end ---------------------------------------------- */
 
 static void success_everywhere_is_0_and_the_host_hears_it_last(void **state)
 {
@@ -616,8 +614,7 @@ static void the_first_rank_done_is_told_to_the_others(void **state)
     end(&job);
 }
 
-/* --- stop -------------------------------------------------------------------
- */
+/* --- stop --------------------------------------------------------------- */
 
 static const struct agent_msg term = { .type = AGENT_STOP_JOB,
                                        .code = 143,
@@ -715,8 +712,7 @@ static void a_time_limit_wins(void **state)
     end(&job);
 }
 
-/* --- nodes that go and come --------------------------------------------------
- */
+/* --- nodes that go and come --------------------------------------------- */
 
 static void a_lost_node_ends_a_job_without_restarts(void **state)
 {
@@ -1043,8 +1039,7 @@ static void who_comes_after_the_end_is_told_of_it(void **state)
     end(&job);
 }
 
-/* --- chance ------------------------------------------------------------------
- */
+/* --- chance ------------------------------------------------------------- */
 
 static uint32_t random_next(uint64_t *seed)
 {

@@ -81,7 +81,7 @@ static void process_mappings_give_the_local_place(void **state)
     }
 }
 
-/* --- a PMI server that says what it is told ------------------------------- */
+/* --- a PMI server that says what it is told ----------------------------- */
 
 struct server {
     int fd;
@@ -224,8 +224,7 @@ static void a_silent_pmi_server_costs_no_more_than_the_deadline(void **state)
     (void)close(fds[1]);
 }
 
-/* --- Horovod's HTTP --------------------------------------------------------
- */
+/* --- Horovod's HTTP ----------------------------------------------------- */
 
 static int reply(const char *text, size_t len, bool ended, struct bytes *body)
 {
@@ -279,8 +278,7 @@ static void broken_http_answers_are_refused(void **state)
                      404);
 }
 
-/* --- the address ------------------------------------------------------------
- */
+/* --- the address -------------------------------------------------------- */
 
 static void addresses_go_round_and_cut_ones_are_refused(void **state)
 {
@@ -330,8 +328,7 @@ static void own_addresses_fit_into_the_narrowest_channel(void **state)
     assert_int_equal(job_address_encode(&address, text, sizeof(text)), 0);
 }
 
-/* --- files ------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------- */
 
 struct place {
     char directory[32];

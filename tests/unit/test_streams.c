@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- choices ------------------------------------------------------------- */
+/* --- choices ------------------------------------------------------------ */
 
 static void redirects_and_tees_are_read(void **state)
 {
@@ -189,7 +189,7 @@ static void prefixes_are_filled_in(void **state)
     assert_string_equal(text, "trt");
 }
 
-/* --- lines --------------------------------------------------------------- */
+/* --- lines -------------------------------------------------------------- */
 
 #define ROOM (LINES_MAX + 2 * LINES_HEADER_MAX)
 
@@ -344,8 +344,7 @@ static void little_room_only_makes_it_slower(void **state)
     }
 }
 
-/* --- last lines ------------------------------------------------------------
- */
+/* --- last lines --------------------------------------------------------- */
 
 static void add(struct last_lines *last, const char *text)
 {
@@ -394,8 +393,7 @@ static void the_last_lines_survive_a_flood(void **state)
     buf_destroy(&out);
 }
 
-/* --- filters ---------------------------------------------------------------
- */
+/* --- filters ------------------------------------------------------------ */
 
 static void filters_pick_lines(void **state)
 {
@@ -421,7 +419,7 @@ static void filters_pick_lines(void **state)
     (void)unlink(path);
 }
 
-/* --- directories ------------------------------------------------------- */
+/* --- directories -------------------------------------------------------- */
 
 /* A round that is no restart has the number of the last one. */
 static void an_attempt_never_shares_a_directory(void **state)
@@ -457,8 +455,7 @@ static void an_attempt_never_shares_a_directory(void **state)
     free(first);
 }
 
-/* --- the queue -------------------------------------------------------------
- */
+/* --- the queue ---------------------------------------------------------- */
 
 static void count_event(void *arg)
 {

@@ -306,6 +306,24 @@ def test_a_reconnecting_node_takes_part_again():
     said(results[0], 'restart 1 of 1')
 
 
+def test_the_host_node_is_lost_after_a_reconnection():
+    """While the next attempt is waited for: the job has run, so it is over."""
+    with Hosts(2) as h:
+        ps = h.start_all('--max-restarts=1', '--restart-backoff=20', 'sleep',
+                         '100', env={'FLAUNCH_DEBUG': 'detail'})
+        wait_running(ps, 1)
+        h.script('ss -K state established "( sport = 29500 )" >/dev/null', 0)
+        joined = 0
+        while joined < 2:
+            line = ps[1].stderr.readline().decode()
+            assert line
+            joined += 'joined the host node' in line
+        ps[0].kill()
+        results = h.finish_all(ps, 60)
+    assert codes(results) == [-9, 125], results
+    said(results[1], 'lost the host node h0 (10.77.0.1:29500): its connection ')
+
+
 def test_a_node_that_comes_back_takes_its_place():
     """As a pod that is started again; the number of nodes is fixed."""
     with Hosts(2) as h:
