@@ -1,5 +1,6 @@
 #include "launcher/slurm.h"
 
+#include "common/env_names.h"
 #include "common/parse.h"
 #include "common/slurm_step.h"
 
@@ -89,6 +90,11 @@ void slurm_read(const struct environ_view *view, struct slurm_hint *hint_out)
     struct slurm_step step;
     char why[256];
 
+    if (environ_is_set(view, ENV_FLAUNCH_RUN_ID)) {
+        /* A worker of another flaunch, which has used up what Slurm says. */
+        *hint_out = (struct slurm_hint){ .usable = false };
+        return;
+    }
     if (slurm_step_read(view, &step, why, sizeof(why)) != ENVIRON_OK) {
         hint.n_gpus = 0; /* the allocation's, perhaps on another node */
         refuse_allocation(view, &hint);

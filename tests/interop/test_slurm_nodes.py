@@ -51,6 +51,11 @@ def test_in_a_step_nothing_else_is_needed():
         assert r.code == 0, r
         assert [line.split()[0] for line in said(r.out)] == list('0123'), r
         assert re.fullmatch(r'0 slurm-\d+\.0 no', said(r.out)[0]), r
+        # A flaunch inside a flaunch is a job of its own.
+        r = srun(slurm, '-N2', '--ntasks-per-node=1', FLAUNCH, FLAUNCH,
+                 '--nproc-per-node=2', *SAY)
+        assert r.code == 0 and said(r.out) == ['0/2 0/2 0/1', '0/2 0/2 0/1',
+                                               '1/2 1/2 0/1', '1/2 1/2 0/1'], r
         # Two steps of one job at once do not meet each other.
         log, code = sbatch(slurm, '#!/bin/sh\nfor i in 1 2; do srun --overlap -N2 '
                            '--ntasks-per-node=1 %s sh -c "sleep 1; echo '

@@ -231,6 +231,8 @@ static void one_node_of_slurm_is_never_refused(void **state)
 {
     static const char *const envs[] = {
         "SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=1 SLURM_NTASKS=8",
+        /* Inside a worker of another flaunch, and its step taken out. */
+        "SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=2 FLAUNCH_RUN_ID=x",
         "SLURM_JOB_ID=9 SLURM_STEP_ID=4294967290 SLURM_JOB_NUM_NODES=1",
         "SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_LOCALID=0 "
         "SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1 SLURM_GTIDS=0 SLURM_NODEID=0 "
@@ -244,7 +246,7 @@ static void one_node_of_slurm_is_never_refused(void **state)
     for (i = 0; i < sizeof(envs) / sizeof(envs[0]); i++) {
         assert_int_equal(resolve("p", envs[i], &nodes, &err), 0);
         assert_int_equal(nodes.max, 1);
-        assert_int_equal(nodes.n_gpus, i == 2 ? 4 : 0);
+        assert_int_equal(nodes.n_gpus, i == 3 ? 4 : 0);
     }
 }
 
