@@ -76,7 +76,8 @@ static void on_worker(struct agent *agent, const struct guard_msg *msg,
         agent_event(agent, AGENT_EV_WORKER_FAILED, SIGTERM);
     } else if (msg->type == GUARD_EXITED && agent->state == AGENT_RUNNING) {
         agent_tell_done(agent);
-        limits_rank_done(&agent->limits);
+    } else if (msg->type == GUARD_SPAWNED && agent->some_done) {
+        limits_rank_done(&agent->limits); /* it is as late as those that run */
     }
     if (msg->type == GUARD_EXITED) {
         streams_worker_ended(&agent->streams, msg->worker);

@@ -37,6 +37,7 @@ struct agent {
     struct attempt attempt;
     uint64_t round;               /* 0: none yet */
     bool first_done;              /* of this node, and told */
+    bool some_done;               /* a rank has ended well, here or elsewhere */
     char address[AGENT_HOST_MAX]; /* MASTER_ADDR */
     /* How it ends. */
     int stop_signal;

@@ -46,6 +46,8 @@ void agent_tell_done(struct agent *agent)
 {
     struct agent_msg msg = message(agent, AGENT_FIRST_DONE);
 
+    agent->some_done = true;
+    limits_rank_done(&agent->limits);
     if (has_several(agent) && !agent->first_done) {
         agent->first_done = true;
         rdzv_send(&agent->rdzv, &msg);
@@ -172,6 +174,7 @@ static void take_place(struct agent *agent, const struct agent_msg *msg,
 {
     agent->round = msg->round;
     agent->first_done = false;
+    agent->some_done = false;
     agent->job.round = (uint32_t)msg->round;
     agent->job.attempt = msg->restarts;
     agent->job.max_restarts = msg->max_restarts;
@@ -312,6 +315,7 @@ static void on_message(const struct agent_msg *msg, void *arg)
         break;
     case AGENT_FIRST_DONE:
         if (agent->state == AGENT_RUNNING && msg->round == agent->round) {
+            agent->some_done = true;
             limits_rank_done(&agent->limits);
         }
         break;

@@ -24,7 +24,8 @@ def test_ranks_stay_after_a_restart():
             h.start(i, '--nnodes=3', '--rdzv-endpoint=h1', '--max-restarts=1',
                     '--restart-backoff=0', 'sh', '-c',
                     'echo $FLAUNCH_ATTEMPT $RANK $(hostname); '
-                    'test $FLAUNCH_ATTEMPT = 1 || test $RANK != 2 || exit 1; '
+                    'test $FLAUNCH_ATTEMPT = 1 || test $RANK != 2 || '
+                    '{ sleep 0.5; exit 1; }; '
                     'test $FLAUNCH_ATTEMPT = 1 || exec sleep 100')
             for i in range(3)])
     assert codes(results) == [0, 0, 0], results
