@@ -126,6 +126,15 @@ def test_the_first_failure_is_the_first_that_was_reaped():
         assert r.code == 5 and 'flaunch: rank 3 ' in r.err, r
 
 
+def is_stopped(pid):
+    """Every thread of it: the signal takes a moment."""
+    states = []
+    for thread in os.listdir('/proc/%d/task' % pid):
+        with open('/proc/%d/task/%s/stat' % (pid, thread)) as f:
+            states.append(f.read().rpartition(')')[2].split()[0])
+    return set(states) == {'T'}
+
+
 def test_who_failed_by_itself_as_well_is_listed():
     """All fail while flaunch is stopped, so before it can stop any."""
     script = ('import os, time\n'
@@ -138,6 +147,7 @@ def test_who_failed_by_itself_as_well_is_listed():
                   env=dict(ENV, D=d + '/'), token=token)
         wait_until(lambda: len(os.listdir(d)) == 7, 'all workers')
         p.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(p.pid), 'flaunch to be stopped')
         with open(d + '/go', 'w'):
             pass
         wait_until(lambda: len(left_behind(token)) == 2, 'their ends')
