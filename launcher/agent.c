@@ -93,7 +93,7 @@ static void enter_waiting(struct agent *agent)
     /* The answer may come inside this call. */
     agent_tell_ended(agent);
     if (agent->own_failure != 0 && agent->rdzv.host == NULL) {
-        agent_end_alone(agent, agent->own_failure, ""); /* as a lost node */
+        agent_end_alone(agent, agent->own_failure); /* as a lost node */
     }
     if (agent->have_end) {
         agent_event(agent, AGENT_EV_END, 0);

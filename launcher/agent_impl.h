@@ -97,7 +97,7 @@ void agent_ask_stop(struct agent *agent, int code, int signo, bool at_once,
 int agent_follow(struct agent *agent);
 
 /* End without another word from the coordinator. */
-void agent_end_alone(struct agent *agent, int code, const char *text);
+void agent_end_alone(struct agent *agent, int code);
 
 /* --- agent_guard.c ------------------------------------------------------ */
 

@@ -169,6 +169,17 @@ static void field_encode(struct buf *out, const struct agent_msg *msg,
     }
 }
 
+struct agent_msg agent_msg_init(enum agent_msg_type type)
+{
+    return (struct agent_msg){ .type = type,
+                               .host = "",
+                               .run_id = "",
+                               .role = "",
+                               .address = "",
+                               .text = "",
+                               .report = "" };
+}
+
 int agent_msg_encode(struct buf *out, const struct agent_msg *msg)
 {
     const struct field *fields = layouts[msg->type].fields;
@@ -239,19 +250,13 @@ static void field_decode(struct reader *reader, struct agent_msg *msg,
 /* The whole frame is there. */
 static int frame_decode(struct reader *frame, struct agent_msg *msg_out)
 {
-    struct agent_msg msg = { .host = "",
-                             .run_id = "",
-                             .role = "",
-                             .address = "",
-                             .text = "",
-                             .report = "" };
     uint8_t type = reader_u8(frame);
+    struct agent_msg msg = agent_msg_init((enum agent_msg_type)type);
     size_t i;
 
     if (type < AGENT_HELLO || type >= N_LAYOUTS) {
         return -EPROTO;
     }
-    msg.type = (enum agent_msg_type)type;
     msg.incarnation = reader_u64(frame);
     msg.round = reader_u64(frame);
     for (i = 0; i < FIELDS_MAX; i++) {

@@ -92,6 +92,9 @@ struct agent_msg {
     const char *report;  /* lines, or "" */
 };
 
+/* A message with no field set: numbers 0, texts "". */
+struct agent_msg agent_msg_init(enum agent_msg_type type);
+
 /* Append our preface: 0 or -ENOMEM. */
 int agent_preface_encode(struct buf *out);
 

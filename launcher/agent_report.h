@@ -23,7 +23,6 @@ struct agent_end {
     const char *text;   /* what went wrong, or why it was stopped; "" */
     const char *report; /* lines on that; "" */
     bool said;          /* text stands on the screen already */
-    bool ours;          /* it went wrong on this node */
 };
 
 /*

@@ -18,14 +18,10 @@ static bool has_several(const struct agent *agent)
 static struct agent_msg message(const struct agent *agent,
                                 enum agent_msg_type type)
 {
-    return (struct agent_msg){ .type = type,
-                               .round = agent->round,
-                               .host = "",
-                               .run_id = "",
-                               .role = "",
-                               .address = "",
-                               .text = "",
-                               .report = "" };
+    struct agent_msg msg = agent_msg_init(type);
+
+    msg.round = agent->round;
+    return msg;
 }
 
 void agent_tell_failure(struct agent *agent)
@@ -145,7 +141,7 @@ void agent_fail(struct agent *agent, const char *text)
             msg.text = where;
             rdzv_send(&agent->rdzv, &msg);
         }
-        agent_end_alone(agent, EXIT_FLAUNCH, "");
+        agent_end_alone(agent, EXIT_FLAUNCH);
         return;
     }
     msg.code = EXIT_FLAUNCH;
@@ -277,7 +273,6 @@ static void take_end(struct agent *agent, const struct agent_msg *msg)
                       : "",
         /* Our own troubles were told when they came. */
         .said = msg->said != 0 || (msg->mine != 0 && agent->own_failure != 0),
-        .ours = msg->mine != 0,
     };
     if (agent->leaving) {
         agent->end.code = agent->round == 0
@@ -289,12 +284,11 @@ static void take_end(struct agent *agent, const struct agent_msg *msg)
     agent_event(agent, AGENT_EV_END, 0);
 }
 
-void agent_end_alone(struct agent *agent, int code, const char *text)
+void agent_end_alone(struct agent *agent, int code)
 {
     struct agent_msg msg = message(agent, AGENT_END);
 
     msg.code = (uint32_t)code;
-    msg.text = text;
     msg.said = agent->own_failure != 0;
     take_end(agent, &msg);
 }

@@ -82,7 +82,7 @@ static void stop_signal_came(struct agent *agent, int signo)
     agent_event(agent, AGENT_EV_SECOND_SIGNAL, signo);
     agent_ask_stop(agent, EXIT_SIGNAL_BASE + signo, signo, true, name);
     if (agent->state == AGENT_WAITING) {
-        agent_end_alone(agent, EXIT_SIGNAL_BASE + agent->stop_signal, "");
+        agent_end_alone(agent, EXIT_SIGNAL_BASE + agent->stop_signal);
     }
 }
 

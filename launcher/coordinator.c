@@ -348,20 +348,15 @@ static void take_ended(struct coordinator *coordinator, uint32_t id,
 static void take_stop_job(struct coordinator *coordinator, uint32_t id,
                           const struct agent_msg *msg, uint64_t now_ms)
 {
-    bool more = msg->at_once != 0 && !coordinator->stop_at_once;
-
     if (coordinator->phase >= COORDINATOR_ENDING) {
         return;
     }
-    coordinator->stop_at_once = coordinator->stop_at_once || more;
+    coordinator->stop_at_once = coordinator->stop_at_once || msg->at_once != 0;
     if (coordinator->stop_code == 0) {
         coordinator->stop_code = msg->code != 0 ? msg->code : EXIT_FLAUNCH;
         coordinator->stop_signo = msg->signo;
         (void)snprintf(coordinator->why, sizeof(coordinator->why), "%s",
                        msg->text);
-    } else if (more) {
-        /* Who is being stopped is killed. */
-        coordinator_tell_all(coordinator, MEMBER_RUNNING, id, TELL_STOP);
     }
     if (coordinator->phase == COORDINATOR_JOINING) {
         coordinator->reason = REASON_STOP;
@@ -371,7 +366,7 @@ static void take_stop_job(struct coordinator *coordinator, uint32_t id,
         return;
     }
     if (coordinator->phase == COORDINATOR_STOPPING) {
-        /* They are told the signal as well. */
+        /* They are told the signal as well, and to kill at once. */
         coordinator_tell_all(coordinator, MEMBER_RUNNING, id, TELL_STOP);
     }
     coordinator->stop_said = true;

@@ -124,14 +124,9 @@ static void fill(struct coordinator *coordinator, uint32_t id, unsigned what)
     struct member *row = coordinator_row(coordinator, id);
     struct agent_msg *msg = &coordinator->msg;
 
-    *msg = (struct agent_msg){ .incarnation = row->incarnation,
-                               .round = coordinator->round,
-                               .host = "",
-                               .run_id = "",
-                               .role = "",
-                               .address = "",
-                               .text = "",
-                               .report = "" };
+    *msg = agent_msg_init(0); /* its type follows */
+    msg->incarnation = row->incarnation;
+    msg->round = coordinator->round;
     switch (what) {
     case TELL_WELCOME:
         msg->type = AGENT_WELCOME;

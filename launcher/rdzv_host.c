@@ -302,19 +302,17 @@ static void agent_came(int fd, const uint8_t *head, size_t len, void *arg)
 struct agent_msg rdzv_hello(const struct config *config, uint64_t incarnation)
 {
     const struct nodes *nodes = &config->nodes;
+    struct agent_msg msg = agent_msg_init(AGENT_HELLO);
 
-    return (struct agent_msg){ .type = AGENT_HELLO,
-                               .incarnation = incarnation,
-                               .min_nodes = nodes->min,
-                               .max_nodes = nodes->max,
-                               .node_rank = nodes->node_rank,
-                               .n_workers = config->n_workers,
-                               .host = nodes->name,
-                               .run_id = config->job.run_id,
-                               .role = config->job.role,
-                               .address = "",
-                               .text = "",
-                               .report = "" };
+    msg.incarnation = incarnation;
+    msg.min_nodes = nodes->min;
+    msg.max_nodes = nodes->max;
+    msg.node_rank = nodes->node_rank;
+    msg.n_workers = config->n_workers;
+    msg.host = nodes->name;
+    msg.run_id = config->job.run_id;
+    msg.role = config->job.role;
+    return msg;
 }
 
 int rdzv_host_create(const struct rdzv_setup *setup,

@@ -108,15 +108,12 @@ static void end_by_ourselves(struct rdzv_join *join, uint32_t code,
 {
     try_drop(join);
     join->state = JOIN_OVER;
-    (void)snprintf(join->end_text, sizeof(join->end_text), "%s", text);
-    join->end = (struct agent_msg){ .type = AGENT_END,
-                                    .code = code,
-                                    .host = "",
-                                    .run_id = "",
-                                    .role = "",
-                                    .address = "",
-                                    .text = join->end_text,
-                                    .report = "" };
+    if (text != join->end_text) {
+        (void)snprintf(join->end_text, sizeof(join->end_text), "%s", text);
+    }
+    join->end = agent_msg_init(AGENT_END);
+    join->end.code = code;
+    join->end.text = join->end_text;
     (void)uv_timer_start(&join->timer, end_tell, 0, 0);
 }
 
