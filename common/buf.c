@@ -129,28 +129,3 @@ struct bytes reader_bytes(struct reader *reader, size_t len)
 
     return (struct bytes){ .data = p, .len = p != NULL ? len : 0 };
 }
-
-uint32_t le_u32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-           (uint32_t)p[3] << 24;
-}
-
-uint64_t le_u64(const uint8_t *p)
-{
-    return (uint64_t)le_u32(p) | (uint64_t)le_u32(p + 4) << 32;
-}
-
-void le_put_u32(uint8_t *p, uint32_t value)
-{
-    p[0] = (uint8_t)(value & 0xff);
-    p[1] = (uint8_t)(value >> 8 & 0xff);
-    p[2] = (uint8_t)(value >> 16 & 0xff);
-    p[3] = (uint8_t)(value >> 24 & 0xff);
-}
-
-void le_put_u64(uint8_t *p, uint64_t value)
-{
-    le_put_u32(p, (uint32_t)(value & UINT32_MAX));
-    le_put_u32(p + 4, (uint32_t)(value >> 32));
-}

@@ -6,9 +6,11 @@
 #ifndef FLAUNCH_COMMON_BUF_H
 #define FLAUNCH_COMMON_BUF_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Borrowed bytes; never a C string. */
 struct bytes {
@@ -55,11 +57,33 @@ uint64_t reader_u64(struct reader *reader);
 struct bytes reader_bytes(struct reader *reader, size_t len);
 
 /* Decode little-endian integers at p, which must hold 4 or 8 bytes. */
-uint32_t le_u32(const uint8_t *p);
-uint64_t le_u64(const uint8_t *p);
+static inline uint32_t le_u32(const uint8_t *p)
+{
+    uint32_t value;
+
+    memcpy(&value, p, sizeof(value));
+    return le32toh(value);
+}
+
+static inline uint64_t le_u64(const uint8_t *p)
+{
+    uint64_t value;
+
+    memcpy(&value, p, sizeof(value));
+    return le64toh(value);
+}
 
 /* Encode at p. */
-void le_put_u32(uint8_t *p, uint32_t value);
-void le_put_u64(uint8_t *p, uint64_t value);
+static inline void le_put_u32(uint8_t *p, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(p, &value, sizeof(value));
+}
+
+static inline void le_put_u64(uint8_t *p, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(p, &value, sizeof(value));
+}
 
 #endif

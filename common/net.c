@@ -4,12 +4,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +18,10 @@ union address {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 };
+
+/* One socket's queue is 4,096 long as kernels come, and clients of one job all
+ * come at once. */
+#define CLIENTS_PER_LISTENER 3000
 
 static union address address_of(enum net_scope scope, int family, uint16_t port)
 {
@@ -34,23 +38,62 @@ static union address address_of(enum net_scope scope, int family, uint16_t port)
     return address;
 }
 
-/* Bind and listen: the port it has, or a negative errno. */
-static int socket_listen(int fd, union address address)
+/* Read an address's text: 0 or -EINVAL. */
+static int address_parse(const char *text, uint16_t port, union address *out)
+{
+    union address address = { .any.sa_family = AF_INET };
+
+    if (inet_pton(AF_INET, text, &address.v4.sin_addr) == 1) {
+        address.v4.sin_port = htons(port);
+        *out = address;
+        return 0;
+    }
+    address.any.sa_family = AF_INET6;
+    if (inet_pton(AF_INET6, text, &address.v6.sin6_addr) == 1) {
+        address.v6.sin6_port = htons(port);
+        *out = address;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+static int set_on(int fd, int option)
+{
+    const int on = 1;
+
+    return setsockopt(fd, SOL_SOCKET, option, &on, sizeof(on));
+}
+
+/*
+ * Bind and listen: the port it has, or a negative errno. The first of several
+ * sockets is bound alone, so that it fails where somebody has the port; only
+ * then does it share it.
+ */
+static int socket_listen(int fd, union address address, bool first,
+                         bool several)
 {
     bool v6 = address.any.sa_family == AF_INET6;
     socklen_t len = v6 ? sizeof(address.v6) : sizeof(address.v4);
     const int off = 0;
-    const int on = 1;
 
     /* SO_REUSEADDR lets a port be used again that only old connections hold. */
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+    if (set_on(fd, SO_REUSEADDR) < 0 ||
+        (!first && set_on(fd, SO_REUSEPORT) < 0) ||
         (v6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
-        bind(fd, &address.any, len) < 0 || listen(fd, SOMAXCONN) < 0 ||
-        getsockname(fd, &address.any, &len) < 0) {
+        bind(fd, &address.any, len) < 0 ||
+        (first && several && set_on(fd, SO_REUSEPORT) < 0) ||
+        listen(fd, SOMAXCONN) < 0 || getsockname(fd, &address.any, &len) < 0) {
         return -errno;
     }
     return ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
+}
+
+static int socket_create(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    return fd < 0 ? -errno : fd;
 }
 
 unsigned net_first_user_port(void)
@@ -62,63 +105,107 @@ unsigned net_first_user_port(void)
     return n > 0 ? (unsigned)strtoul(text, NULL, 10) : IPPORT_RESERVED;
 }
 
-int net_listen(enum net_scope scope, uint16_t port, int *fd_out,
-               uint16_t *port_out, struct err *err)
+size_t net_listeners_for(uint64_t n_clients)
 {
-    int family = scope == NET_ALL ? AF_INET6 : AF_INET;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int rc;
+    uint64_t n = 1 + n_clients / CLIENTS_PER_LISTENER;
 
-    if (fd < 0 && scope == NET_ALL) {
-        family = AF_INET; /* a kernel without IPv6 */
-        fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    }
+    return n < NET_LISTENERS_MAX ? (size_t)n : NET_LISTENERS_MAX;
+}
+
+/* One more socket at address: 0 or a negative errno. */
+static int listeners_add(struct net_listeners *listeners, union address address,
+                         bool several)
+{
+    int fd = socket_create(address.any.sa_family);
+    int port;
+
     if (fd < 0) {
-        return err_sys(err, -errno, "cannot make a socket for the store");
+        return fd;
     }
-    rc = socket_listen(fd, address_of(scope, family, port));
-    if (rc < 0) {
+    port = socket_listen(fd, address, listeners->n == 0, several);
+    if (port < 0) {
         (void)close(fd);
-        return err_sys(err, rc, "cannot listen on port %u", port);
+        return port;
     }
-    *fd_out = fd;
-    *port_out = (uint16_t)rc;
+    listeners->fds[listeners->n++] = fd;
+    listeners->port = (uint16_t)port;
     return 0;
 }
 
-int net_listen_at(const char *address, uint16_t port, int *fd_out,
-                  uint16_t *port_out, struct err *err)
+static int listeners_fill(struct net_listeners *listeners,
+                          union address address, size_t n)
 {
-    struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_PASSIVE,
-                              .ai_socktype = SOCK_STREAM };
-    union address at = { .any.sa_family = AF_UNSPEC };
-    struct addrinfo *list;
-    int fd;
+    int rc = 0;
+
+    while (rc == 0 && listeners->n < n) {
+        rc = listeners_add(listeners, address, n > 1);
+        if (address.any.sa_family == AF_INET6) {
+            address.v6.sin6_port = htons(listeners->port);
+        } else {
+            address.v4.sin_port = htons(listeners->port);
+        }
+    }
+    return rc;
+}
+
+int net_listeners_open(const struct net_where *where, size_t n,
+                       struct net_listeners *out, struct err *err)
+{
+    struct net_listeners listeners = { .port = where->port };
+    union address address;
     int rc;
 
-    if (getaddrinfo(address, NULL, &hints, &list) != 0) {
-        return err_set(err, -EINVAL, "%s is no address", address);
-    }
-    memcpy(&at, list->ai_addr,
-           list->ai_addrlen < sizeof(at) ? list->ai_addrlen : sizeof(at));
-    freeaddrinfo(list);
-    if (at.any.sa_family == AF_INET6) {
-        at.v6.sin6_port = htons(port);
-    } else {
-        at.v4.sin_port = htons(port);
-    }
-    fd =
-        socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    rc = fd >= 0 ? socket_listen(fd, at) : -errno;
-    if (rc < 0) {
-        if (fd >= 0) {
-            (void)close(fd);
+    if (where->scope == NET_ADDRESS) {
+        if (address_parse(where->address, where->port, &address) < 0) {
+            return err_set(err, -EINVAL, "%s is no address", where->address);
         }
-        return err_sys(err, rc, "cannot listen on %s, port %u", address, port);
+    } else {
+        address = address_of(where->scope,
+                             where->scope == NET_ALL ? AF_INET6 : AF_INET,
+                             where->port);
     }
-    *fd_out = fd;
-    *port_out = (uint16_t)rc;
+    rc = listeners_fill(&listeners, address, n);
+    if (rc == -EAFNOSUPPORT && where->scope == NET_ALL) {
+        /* A kernel without IPv6. */
+        rc = listeners_fill(&listeners,
+                            address_of(NET_ALL, AF_INET, where->port), n);
+    }
+    if (rc < 0) {
+        net_listeners_close(&listeners);
+        return where->scope == NET_ADDRESS
+                   ? err_sys(err, rc, "cannot listen on %s, port %u",
+                             where->address, where->port)
+                   : err_sys(err, rc, "cannot listen on port %u", where->port);
+    }
+    *out = listeners;
     return 0;
+}
+
+int net_listeners_copy(const struct net_listeners *from,
+                       struct net_listeners *out)
+{
+    struct net_listeners copy = { .port = from->port };
+    int rc;
+
+    while (copy.n < from->n) {
+        int fd = fcntl(from->fds[copy.n], F_DUPFD_CLOEXEC, 0);
+
+        if (fd < 0) {
+            rc = -errno;
+            net_listeners_close(&copy);
+            return rc;
+        }
+        copy.fds[copy.n++] = fd;
+    }
+    *out = copy;
+    return 0;
+}
+
+void net_listeners_close(struct net_listeners *listeners)
+{
+    while (listeners->n > 0) {
+        (void)close(listeners->fds[--listeners->n]);
+    }
 }
 
 /* The same address, whatever their ports. */
@@ -156,6 +243,19 @@ static bool is_loopback(const struct sockaddr *address)
     return ntohl(copy.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
+bool net_is_on_loopback(int fd)
+{
+    union address address = { .any.sa_family = AF_UNSPEC };
+    socklen_t len = sizeof(address);
+
+    if (getsockname(fd, &address.any, &len) < 0) {
+        return false;
+    }
+    return is_loopback(&address.any) ||
+           (address.any.sa_family == AF_INET6 &&
+            IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr));
+}
+
 bool net_is_ours(const struct sockaddr *address)
 {
     const struct ifaddrs *at;
@@ -191,4 +291,16 @@ void net_address_text(const struct sockaddr *address, char *text_out,
                             (socklen_t)size);
         }
     }
+}
+
+uint16_t net_port_of(const struct sockaddr *address)
+{
+    struct sockaddr_in v4;
+
+    if (address->sa_family != AF_INET && address->sa_family != AF_INET6) {
+        return 0;
+    }
+    /* Both families have it at the same place. */
+    memcpy(&v4, address, sizeof(v4));
+    return ntohs(v4.sin_port);
 }

@@ -77,6 +77,37 @@ int parse_seconds(const char *text, uint64_t *ms_out)
     return 0;
 }
 
+int parse_size(const char *text, uint64_t min, uint64_t max,
+               uint64_t *bytes_out)
+{
+    static const char units[] = "KMG";
+    const char *unit;
+    char digits[24];
+    size_t len = strlen(text);
+    int64_t n;
+    int shift = 0;
+
+    if (len == 0 || len >= sizeof(digits)) {
+        return -EINVAL;
+    }
+    unit = strchr(units, text[len - 1]);
+    if (unit != NULL) {
+        shift = 10 * (int)(unit - units + 1);
+        len--;
+    }
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+    if (parse_int(digits, 0, INT64_MAX, &n) < 0) {
+        return -EINVAL;
+    }
+    if ((uint64_t)n > UINT64_MAX >> shift || (uint64_t)n << shift < min ||
+        (uint64_t)n << shift > max) {
+        return -ERANGE;
+    }
+    *bytes_out = (uint64_t)n << shift;
+    return 0;
+}
+
 bool parse_list_next(const char **cursor, const char **item_out,
                      size_t *len_out)
 {

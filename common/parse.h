@@ -22,6 +22,13 @@ int parse_int(const char *text, int64_t min, int64_t max, int64_t *value_out);
 int parse_seconds(const char *text, uint64_t *ms_out);
 
 /*
+ * Bytes: "8192", or with K, M or G behind, which are powers of 1024. Returns 0,
+ * -EINVAL, or -ERANGE outside min..max.
+ */
+int parse_size(const char *text, uint64_t min, uint64_t max,
+               uint64_t *bytes_out);
+
+/*
  * The next item of a comma-separated list, blanks around it dropped.
  *
  * cursor  where to go on; NULL after the last item

@@ -1,231 +1,125 @@
 #include "common/store.h"
 
-#include <assert.h>
+#include "common/store_impl.h"
+
 #include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#define FIRST_SLOTS 64     /* a power of two */
-#define ENTRY_OVERHEAD 128 /* entry, slot and malloc's own, roughly */
-
-/* One key: it exists, or somebody waits for it, or both. */
-struct entry {
-    struct entry *next; /* in the slot */
-    uint64_t hash;
-    bool exists;
-    struct store_link *waiters;
-    uint8_t *value;
-    size_t value_len;
-    size_t value_cap;
-    size_t key_len;
-    uint8_t key[];
-};
-
-/* One waiter at one key; on the list of each. */
-struct store_link {
-    struct store_waiter *waiter;
-    struct entry *entry;
-    struct store_link *entry_next;
-    struct store_link **entry_at;
-    struct store_link *waiter_next;
-    struct store_link **waiter_at;
-};
-
-struct store {
-    struct entry **slots;
-    size_t n_slots;
-    size_t n_entries; /* existing or waited for */
-    size_t n_keys;    /* existing */
-    uint64_t bytes;
-    uint64_t limit_bytes;
-    uint64_t seed;
-};
-
-/* FNV-1a over a random seed: whoever floods one slot must guess the seed. */
-static uint64_t hash_of(const struct store *store, struct bytes key)
-{
-    uint64_t hash = store->seed;
-    size_t i;
-
-    for (i = 0; i < key.len; i++) {
-        hash = (hash ^ key.data[i]) * 0x100000001b3U;
-    }
-    return hash ^ hash >> 29;
-}
-
-struct store *store_create(uint64_t limit_bytes)
+struct store *store_create(const struct store_conf *conf)
 {
     struct store *store = calloc(1, sizeof(*store));
 
     if (store == NULL) {
         return NULL;
     }
-    store->slots = calloc(FIRST_SLOTS, sizeof(struct entry *));
-    if (store->slots == NULL) {
+    store->conf = *conf;
+    if (store_table_init(&store->table) < 0) {
         free(store);
         return NULL;
-    }
-    store->n_slots = FIRST_SLOTS;
-    store->limit_bytes = limit_bytes != 0 ? limit_bytes : STORE_MEMORY_MAX;
-    if (getrandom(&store->seed, sizeof(store->seed), GRND_NONBLOCK) < 0) {
-        store->seed = 0xcbf29ce484222325U;
     }
     return store;
 }
 
-static struct entry **entry_find(const struct store *store, struct bytes key,
-                                 uint64_t hash)
+static void queue_destroy(struct store_entry *entry)
 {
-    struct entry **at = &store->slots[hash & (store->n_slots - 1)];
+    struct store_item *item;
 
-    while (*at != NULL &&
-           ((*at)->hash != hash || (*at)->key_len != key.len ||
-            (key.len > 0 && memcmp((*at)->key, key.data, key.len) != 0))) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
-static void slots_grow(struct store *store)
-{
-    size_t n_slots = store->n_slots * 2;
-    struct entry **slots = calloc(n_slots, sizeof(struct entry *));
-    size_t i;
-
-    if (slots == NULL) {
-        return; /* longer chains until memory is back */
-    }
-    for (i = 0; i < store->n_slots; i++) {
-        struct entry *entry = store->slots[i];
-
-        while (entry != NULL) {
-            struct entry *next = entry->next;
-            struct entry **at = &slots[entry->hash & (n_slots - 1)];
-
-            entry->next = *at;
-            *at = entry;
-            entry = next;
-        }
-    }
-    free(store->slots);
-    store->slots = slots;
-    store->n_slots = n_slots;
-}
-
-/* The entry of key, made where it is missing; NULL without memory. */
-static struct entry *entry_ensure(struct store *store, struct bytes key)
-{
-    uint64_t hash = hash_of(store, key);
-    struct entry **at = entry_find(store, key, hash);
-    struct entry *entry = *at;
-
-    if (entry != NULL) {
-        return entry;
-    }
-    if (store->bytes + key.len + ENTRY_OVERHEAD > store->limit_bytes) {
-        return NULL;
-    }
-    entry = calloc(1, sizeof(*entry) + key.len);
-    if (entry == NULL) {
-        return NULL;
-    }
-    entry->hash = hash;
-    entry->key_len = key.len;
-    if (key.len > 0) {
-        memcpy(entry->key, key.data, key.len);
-    }
-    *at = entry;
-    store->bytes += key.len + ENTRY_OVERHEAD;
-    if (++store->n_entries > store->n_slots) {
-        slots_grow(store);
-    }
-    return entry;
-}
-
-/* Free an entry that neither exists nor is waited for. */
-static void entry_drop(struct store *store, struct entry *entry)
-{
-    struct bytes key = { .data = entry->key, .len = entry->key_len };
-    struct entry **at;
-
-    if (entry->exists || entry->waiters != NULL) {
-        return;
-    }
-    at = entry_find(store, key, entry->hash);
-    *at = entry->next;
-    store->bytes -= entry->key_len + ENTRY_OVERHEAD + entry->value_cap;
-    store->n_entries--;
-    free(entry->value);
-    free(entry);
-}
-
-static void entry_destroy_all(struct entry *entry)
-{
-    while (entry != NULL) {
-        struct entry *next = entry->next;
-
-        while (entry->waiters != NULL) {
-            struct store_link *link = entry->waiters;
-
-            entry->waiters = link->entry_next;
-            link->waiter->links = NULL;
-            link->waiter->n_missing = 0;
-            free(link);
-        }
-        free(entry->value);
-        free(entry);
-        entry = next;
+    while ((item = STAILQ_FIRST(&entry->queue)) != NULL) {
+        STAILQ_REMOVE_HEAD(&entry->queue, next);
+        free(item);
     }
 }
 
 void store_destroy(struct store *store)
 {
-    size_t i;
+    struct store_entry *entry;
 
     if (store == NULL) {
         return;
     }
-    for (i = 0; i < store->n_slots; i++) {
-        entry_destroy_all(store->slots[i]);
+    entry = store_table_next(&store->table, NULL);
+    while (entry != NULL) {
+        struct store_entry *next = store_table_next(&store->table, entry);
+
+        store_entry_forget(entry);
+        queue_destroy(entry);
+        free(entry->value);
+        store_table_remove(&store->table, entry);
+        entry = next;
     }
-    free(store->slots);
+    store_table_destroy(&store->table);
     free(store);
 }
 
-/* Take link off both lists and free it. */
-static void link_destroy(struct store_link *link)
+const struct store_conf *store_conf_of(const struct store *store)
 {
-    *link->entry_at = link->entry_next;
-    if (link->entry_next != NULL) {
-        link->entry_next->entry_at = link->entry_at;
-    }
-    *link->waiter_at = link->waiter_next;
-    if (link->waiter_next != NULL) {
-        link->waiter_next->waiter_at = link->waiter_at;
-    }
-    free(link);
+    return &store->conf;
 }
 
-/* The key was written: release everybody who waits for it. */
-static void entry_wake(struct entry *entry)
+bool store_charge(struct store *store, size_t bytes)
 {
-    while (entry->waiters != NULL) {
-        struct store_link *link = entry->waiters;
-        struct store_waiter *waiter = link->waiter;
+    if (bytes > store->conf.max_memory ||
+        store->used > store->conf.max_memory - bytes) {
+        return false;
+    }
+    store->used += bytes;
+    if (store->used > store->peak) {
+        store->peak = store->used;
+    }
+    return true;
+}
 
-        link_destroy(link);
-        if (--waiter->n_missing == 0) {
-            waiter->done(waiter);
+void store_release(struct store *store, size_t bytes)
+{
+    store->used -= bytes;
+}
+
+uint64_t store_memory(const struct store *store)
+{
+    return store->used;
+}
+
+uint64_t store_memory_peak(const struct store *store)
+{
+    return store->peak;
+}
+
+/* --- entries ------------------------------------------------------------ */
+
+int store_entry_ensure(struct store *store, struct bytes key,
+                       struct store_entry **entry_out)
+{
+    struct store_entry *entry = store_table_find(&store->table, key);
+
+    if (entry == NULL) {
+        if (!store_charge(store, key.len + ENTRY_COST)) {
+            return -ENOSPC;
+        }
+        entry = store_table_add(&store->table, key);
+        if (entry == NULL) {
+            store_release(store, key.len + ENTRY_COST);
+            return -ENOMEM;
         }
     }
+    *entry_out = entry;
+    return 0;
+}
+
+void store_entry_drop(struct store *store, struct store_entry *entry)
+{
+    if (entry->exists || entry->queue_len > 0 || !TAILQ_EMPTY(&entry->waits) ||
+        !LIST_EMPTY(&entry->watches)) {
+        return;
+    }
+    store_release(store, entry->key_len + ENTRY_COST + entry->value_cap);
+    free(entry->value);
+    store_table_remove(&store->table, entry);
 }
 
 /* Room for len value bytes; the old bytes stay. */
-static int value_reserve(struct store *store, struct entry *entry, size_t len)
+static int value_reserve(struct store *store, struct store_entry *entry,
+                         size_t len)
 {
     size_t cap = entry->value_cap;
     uint8_t *value;
@@ -235,134 +129,97 @@ static int value_reserve(struct store *store, struct entry *entry, size_t len)
     }
     /* A value that grows by APPEND doubles; one that is set fits. */
     cap = cap != 0 && len < cap * 2 ? cap * 2 : len;
-    if (store->bytes - entry->value_cap + cap > store->limit_bytes) {
+    if (!store_charge(store, cap - entry->value_cap)) {
         return -ENOSPC;
     }
     value = realloc(entry->value, cap);
     if (value == NULL) {
+        store_release(store, cap - entry->value_cap);
         return -ENOMEM;
     }
-    store->bytes += cap - entry->value_cap;
     entry->value = value;
     entry->value_cap = cap;
     return 0;
 }
 
-static void entry_exists_now(struct store *store, struct entry *entry)
+static struct bytes value_of(const struct store_entry *entry)
 {
-    if (!entry->exists) {
-        entry->exists = true;
-        store->n_keys++;
-    }
-    entry_wake(entry);
+    return (struct bytes){ .data = entry->value, .len = entry->value_len };
 }
 
-static int entry_write(struct store *store, struct entry *entry, size_t at,
-                       struct bytes value)
+/* The value as it is, for watchers, who are told of it after it has gone. */
+static int value_keep(const struct store_entry *entry, struct buf *copy_out)
 {
-    int rc = value_reserve(store, entry, at + value.len);
+    *copy_out = (struct buf){ 0 };
+    return LIST_EMPTY(&entry->watches)
+               ? 0
+               : buf_append(copy_out, entry->value, entry->value_len);
+}
 
+int store_entry_write(struct store *store, struct store_entry *entry, size_t at,
+                      struct bytes value)
+{
+    enum store_change change =
+        entry->exists ? STORE_CHANGE_UPDATED : STORE_CHANGE_CREATED;
+    struct buf before;
+    int rc;
+
+    if (!entry->exists && store->n_keys >= store->conf.max_keys) {
+        rc = -EDQUOT;
+    } else {
+        rc = value_keep(entry, &before);
+    }
+    if (rc == 0) {
+        rc = value_reserve(store, entry, at + value.len);
+        if (rc < 0) {
+            buf_destroy(&before);
+        }
+    }
     if (rc < 0) {
-        entry_drop(store, entry);
+        store_entry_drop(store, entry);
         return rc;
     }
     if (value.len > 0) {
         memmove(entry->value + at, value.data, value.len);
     }
     entry->value_len = at + value.len;
-    entry_exists_now(store, entry);
+    store->n_keys += !entry->exists;
+    entry->exists = true;
+    store_entry_changed(
+        entry, change, (struct bytes){ .data = before.data, .len = before.len },
+        value_of(entry));
+    buf_destroy(&before);
     return 0;
 }
 
-/* Why entry_ensure gave NULL. */
-static int entry_refused(const struct store *store, struct bytes key)
-{
-    return store->bytes + key.len + ENTRY_OVERHEAD > store->limit_bytes
-               ? -ENOSPC
-               : -ENOMEM;
-}
+/* --- keys and values ---------------------------------------------------- */
 
 int store_set(struct store *store, struct bytes key, struct bytes value)
 {
-    struct entry *entry = entry_ensure(store, key);
+    struct store_entry *entry;
+    int rc = store_entry_ensure(store, key, &entry);
 
-    if (entry == NULL) {
-        return entry_refused(store, key);
+    if (rc == 0) {
+        rc = store_entry_write(store, entry, 0, value);
     }
-    return entry_write(store, entry, 0, value);
+    if (rc == 0) {
+        store_entry_wake(store, entry);
+    }
+    return rc;
 }
 
 int store_append(struct store *store, struct bytes key, struct bytes suffix)
 {
-    struct entry *entry = entry_ensure(store, key);
+    struct store_entry *entry;
+    int rc = store_entry_ensure(store, key, &entry);
 
-    if (entry == NULL) {
-        return entry_refused(store, key);
+    if (rc == 0) {
+        rc = store_entry_write(store, entry, entry->value_len, suffix);
     }
-    return entry_write(store, entry, entry->exists ? entry->value_len : 0,
-                       suffix);
-}
-
-/* As strtoll base 10 over bytes with a length; see store_add. */
-static int counter_read(struct bytes text, int64_t *value_out)
-{
-    uint64_t magnitude = 0;
-    uint64_t limit = INT64_MAX;
-    bool negative = false;
-    size_t first;
-    size_t i = 0;
-
-    while (i < text.len && strchr(" \t\n\v\f\r", text.data[i]) != NULL &&
-           text.data[i] != '\0') {
-        i++;
+    if (rc == 0) {
+        store_entry_wake(store, entry);
     }
-    if (i < text.len && (text.data[i] == '-' || text.data[i] == '+')) {
-        negative = text.data[i++] == '-';
-    }
-    if (negative) {
-        limit++;
-    }
-    for (first = i; i < text.len && text.data[i] >= '0' && text.data[i] <= '9';
-         i++) {
-        uint64_t digit = (uint64_t)(text.data[i] - '0');
-
-        if (magnitude > (limit - digit) / 10) {
-            return -ERANGE;
-        }
-        magnitude = magnitude * 10 + digit;
-    }
-    if (i == first) {
-        return -EINVAL;
-    }
-    *value_out = (int64_t)(negative ? 0 - magnitude : magnitude);
-    return 0;
-}
-
-int store_add(struct store *store, struct bytes key, int64_t delta,
-              int64_t *value_out)
-{
-    struct bytes old;
-    int64_t value = 0;
-    char text[24];
-    int rc;
-    int n;
-
-    if (store_get(store, key, &old)) {
-        rc = counter_read(old, &value);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    value = (int64_t)((uint64_t)value + (uint64_t)delta);
-    n = snprintf(text, sizeof(text), "%" PRId64, value);
-    rc = store_set(
-        store, key,
-        (struct bytes){ .data = (const uint8_t *)text, .len = (size_t)n });
-    if (rc < 0) {
-        return rc;
-    }
-    *value_out = value;
-    return 0;
+    return rc;
 }
 
 int store_compare_set(struct store *store, struct bytes key,
@@ -392,28 +249,39 @@ int store_compare_set(struct store *store, struct bytes key,
 bool store_get(const struct store *store, struct bytes key,
                struct bytes *value_out)
 {
-    const struct entry *entry = *entry_find(store, key, hash_of(store, key));
+    const struct store_entry *entry = store_table_find(&store->table, key);
 
     if (entry == NULL || !entry->exists) {
         return false;
     }
-    *value_out =
-        (struct bytes){ .data = entry->value, .len = entry->value_len };
+    *value_out = value_of(entry);
     return true;
 }
 
 bool store_delete(struct store *store, struct bytes key)
 {
-    struct entry *entry = *entry_find(store, key, hash_of(store, key));
+    struct store_entry *entry = store_table_find(&store->table, key);
 
     if (entry == NULL || !entry->exists) {
         return false;
     }
+    store_entry_changed(entry, STORE_CHANGE_DELETED, value_of(entry),
+                        (struct bytes){ 0 });
     entry->exists = false;
     entry->value_len = 0;
     store->n_keys--;
-    entry_drop(store, entry);
+    store_entry_drop(store, entry);
     return true;
+}
+
+static bool is_ready(const struct store_entry *entry)
+{
+    return entry != NULL && (entry->exists || entry->queue_len > 0);
+}
+
+bool store_is_ready(const struct store *store, struct bytes key)
+{
+    return is_ready(store_table_find(&store->table, key));
 }
 
 size_t store_n_keys(const struct store *store)
@@ -421,66 +289,91 @@ size_t store_n_keys(const struct store *store)
     return store->n_keys;
 }
 
+const struct store_entry *store_next_key(const struct store *store,
+                                         const struct store_entry *after,
+                                         struct bytes *key_out)
+{
+    const struct store_entry *entry = store_table_next(&store->table, after);
+
+    while (entry != NULL && !entry->exists) {
+        entry = store_table_next(&store->table, entry);
+    }
+    if (entry != NULL) {
+        *key_out = store_entry_key(entry);
+    }
+    return entry;
+}
+
 int store_wait(struct store *store, struct store_waiter *waiter,
                struct bytes key)
 {
-    struct entry *entry = entry_ensure(store, key);
-    struct store_link *link;
+    struct store_entry *entry;
+    int rc = store_entry_ensure(store, key, &entry);
 
-    if (entry == NULL) {
-        return entry_refused(store, key);
+    return rc < 0 || is_ready(entry) ? rc
+                                     : store_entry_wait(store, entry, waiter);
+}
+
+/* --- queues ------------------------------------------------------------- */
+
+int store_queue_push(struct store *store, struct bytes key, struct bytes value)
+{
+    struct store_entry *entry;
+    struct store_item *item;
+    int rc = store_entry_ensure(store, key, &entry);
+
+    if (rc < 0) {
+        return rc;
     }
-    if (entry->exists) {
-        return 0;
+    if (!store_charge(store, ITEM_COST + value.len)) {
+        store_entry_drop(store, entry);
+        return -ENOSPC;
     }
-    link = calloc(1, sizeof(*link));
-    if (link == NULL) {
-        entry_drop(store, entry);
+    item = malloc(sizeof(*item) + value.len);
+    if (item == NULL) {
+        store_release(store, ITEM_COST + value.len);
+        store_entry_drop(store, entry);
         return -ENOMEM;
     }
-    *link = (struct store_link){ .waiter = waiter,
-                                 .entry = entry,
-                                 .entry_next = entry->waiters,
-                                 .entry_at = &entry->waiters,
-                                 .waiter_next = waiter->links,
-                                 .waiter_at = &waiter->links };
-    if (link->entry_next != NULL) {
-        link->entry_next->entry_at = &link->entry_next;
+    item->len = value.len;
+    if (value.len > 0) {
+        memcpy(item->value, value.data, value.len);
     }
-    if (link->waiter_next != NULL) {
-        link->waiter_next->waiter_at = &link->waiter_next;
-    }
-    entry->waiters = link;
-    waiter->links = link;
-    waiter->n_missing++;
+    STAILQ_INSERT_TAIL(&entry->queue, item, next);
+    entry->queue_len++;
+    store_entry_wake_first(store, entry);
     return 0;
 }
 
-bool store_waiter_key(const struct store_waiter *waiter, size_t number,
-                      struct bytes *key_out)
+size_t store_queue_len(const struct store *store, struct bytes key)
 {
-    const struct store_link *link = waiter->links;
+    const struct store_entry *entry = store_table_find(&store->table, key);
 
-    while (link != NULL && number-- > 0) {
-        link = link->waiter_next;
-    }
-    if (link == NULL) {
-        return false;
-    }
-    *key_out =
-        (struct bytes){ .data = link->entry->key, .len = link->entry->key_len };
-    return true;
+    return entry != NULL ? entry->queue_len : 0;
 }
 
-void store_wait_cancel(struct store *store, struct store_waiter *waiter)
+size_t store_queue_front(const struct store *store, struct bytes key,
+                         struct bytes *value_out)
 {
-    while (waiter->links != NULL) {
-        struct store_link *link = waiter->links;
-        struct entry *entry = link->entry;
+    const struct store_entry *entry = store_table_find(&store->table, key);
+    const struct store_item *item;
 
-        link_destroy(link);
-        assert(waiter->links != link);
-        entry_drop(store, entry);
+    if (entry == NULL || entry->queue_len == 0) {
+        return 0;
     }
-    waiter->n_missing = 0;
+    item = STAILQ_FIRST(&entry->queue);
+    *value_out = (struct bytes){ .data = item->value, .len = item->len };
+    return entry->queue_len;
+}
+
+void store_queue_drop(struct store *store, struct bytes key)
+{
+    struct store_entry *entry = store_table_find(&store->table, key);
+    struct store_item *item = STAILQ_FIRST(&entry->queue);
+
+    STAILQ_REMOVE_HEAD(&entry->queue, next);
+    store_release(store, ITEM_COST + item->len);
+    free(item);
+    entry->queue_len--;
+    store_entry_drop(store, entry);
 }

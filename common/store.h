@@ -1,23 +1,25 @@
 /*
- * Keys, values and those who wait for keys; no sockets, no time.
+ * Keys, values, queues, and those who wait for keys; no sockets, no time.
  *
  * Keys and values are bytes with a length. Memory grows with what is stored;
- * above limit_bytes (keys, values and 128 bytes an entry) a request fails.
+ * above the limits of its struct store_conf a request fails, and then nothing
+ * has changed. What the requests mean to the letter: flaunch-store(7).
  */
 #ifndef FLAUNCH_COMMON_STORE_H
 #define FLAUNCH_COMMON_STORE_H
 
 #include "common/buf.h"
+#include "common/store_conf.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* All keys and values of one store, unless store_create is told otherwise. */
-#define STORE_MEMORY_MAX (1024ULL * 1024 * 1024)
+#include <sys/queue.h>
 
 struct store;
+struct store_entry;
 struct store_link;
+LIST_HEAD(store_links, store_link);
 
 /*
  * One who waits for keys. Zero-initialise and set done and arg; the store
@@ -27,19 +29,50 @@ struct store_waiter {
     void (*done)(struct store_waiter *waiter);
     void *arg;
     size_t n_missing;
-    struct store_link *links;
+    struct store_links links;
 };
 
-/* A new, empty store, or NULL without memory. limit_bytes 0: the default. */
-struct store *store_create(uint64_t limit_bytes);
+enum store_change {
+    STORE_CHANGE_UPDATED = 0,
+    STORE_CHANGE_CREATED = 1,
+    STORE_CHANGE_DELETED = 2,
+};
 
-/* Free all; waiters still pending are forgotten without a call. */
+/* One who is told of each change of keys; as struct store_waiter. All bytes
+ * are borrowed for the call; before is empty where the key was missing, after
+ * where it is. */
+struct store_watcher {
+    void (*changed)(struct store_watcher *watcher, enum store_change change,
+                    struct bytes key, struct bytes before, struct bytes after);
+    void *arg;
+    struct store_links links;
+};
+
+/* A new, empty store with the limits of conf (copied), or NULL without
+ * memory. */
+struct store *store_create(const struct store_conf *conf);
+
+/* Free all; waiters and watchers still there are forgotten without a call. */
 void store_destroy(struct store *store);
 
+const struct store_conf *store_conf_of(const struct store *store);
+
 /*
- * Each of these that writes a key calls done of the waiters it completes,
- * before it returns. All return 0 or a negative errno: -ENOMEM, -ENOSPC above
- * the limit; then nothing has changed.
+ * Count bytes that others hold for this store's clients: false where that is
+ * above the limit, and then they are not counted.
+ */
+bool store_charge(struct store *store, size_t bytes);
+void store_release(struct store *store, size_t bytes);
+
+/* What is counted now, and the most there ever was. */
+uint64_t store_memory(const struct store *store);
+uint64_t store_memory_peak(const struct store *store);
+
+/*
+ * Each of these that writes a key calls done of the waiters it completes, and
+ * changed of the watchers, before it returns. All return 0 or a negative
+ * errno: -ENOMEM, -ENOSPC above the limit of memory, -EDQUOT above that of
+ * keys.
  */
 int store_set(struct store *store, struct bytes key, struct bytes value);
 int store_append(struct store *store, struct bytes key, struct bytes suffix);
@@ -51,6 +84,15 @@ int store_append(struct store *store, struct bytes key, struct bytes suffix);
  */
 int store_add(struct store *store, struct bytes key, int64_t delta,
               int64_t *value_out);
+
+/*
+ * Count one arrival at a barrier: adds 1 as store_add does, but wakes nobody
+ * before the count is world_size or more. Then all who wait for key are
+ * released and complete_out is true; else waiter waits for key, in place of
+ * what it waited for.
+ */
+int store_barrier(struct store *store, struct store_waiter *waiter,
+                  struct bytes key, int64_t world_size, bool *complete_out);
 
 /*
  * Set key to desired if it holds expected, or if it is missing and expected
@@ -66,15 +108,42 @@ int store_compare_set(struct store *store, struct bytes key,
 bool store_get(const struct store *store, struct bytes key,
                struct bytes *value_out);
 
-/* Remove a key; true if there was one. Wakes nobody. */
+/* Remove a key; true if there was one. Wakes nobody. Its queue stays. */
 bool store_delete(struct store *store, struct bytes key);
 
-/* How many keys there are. */
+/* Whether a key exists, or its queue holds something: what ends a wait. */
+bool store_is_ready(const struct store *store, struct bytes key);
+
+/* How many keys there are; queues do not count. */
 size_t store_n_keys(const struct store *store);
 
 /*
- * Wait for a key that is missing now. Call it once for each key; a key that
- * exists adds nothing. A key counts as soon as it is written once, also if it
+ * The keys, in no order: NULL asks for the first. Returns what to ask with for
+ * the next, or NULL after the last. The store must not change meanwhile.
+ */
+const struct store_entry *store_next_key(const struct store *store,
+                                         const struct store_entry *after,
+                                         struct bytes *key_out);
+
+/*
+ * First in, first out; beside the plain key of the same name. A push releases
+ * the one who has waited longest for key, if anybody does.
+ */
+int store_queue_push(struct store *store, struct bytes key, struct bytes value);
+size_t store_queue_len(const struct store *store, struct bytes key);
+
+/*
+ * Take the first element: how many there were before, 0 for none. value_out is
+ * borrowed until the next call of store_queue_drop, which must follow where
+ * there was one.
+ */
+size_t store_queue_front(const struct store *store, struct bytes key,
+                         struct bytes *value_out);
+void store_queue_drop(struct store *store, struct bytes key);
+
+/*
+ * Wait for a key that is missing now. Call it once for each key; one that is
+ * ready adds nothing. A key counts as soon as it is written once, also if it
  * is deleted before the others appear. After the last call n_missing says
  * whether done will come (> 0) or all were there.
  *
@@ -90,5 +159,10 @@ bool store_waiter_key(const struct store_waiter *waiter, size_t number,
 
 /* Forget the wait; done will not run. Allowed at any time. */
 void store_wait_cancel(struct store *store, struct store_waiter *waiter);
+
+/* Watch one key more, and forget all that were watched. */
+int store_watch(struct store *store, struct store_watcher *watcher,
+                struct bytes key);
+void store_watch_cancel(struct store *store, struct store_watcher *watcher);
 
 #endif

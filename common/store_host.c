@@ -1,13 +1,10 @@
 #include "common/store_host.h"
 
-#include "common/store_server.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct store_host {
     uv_loop_t loop;
@@ -95,25 +92,19 @@ static void host_destroy(struct store_host *host)
     free(host);
 }
 
-static int host_prepare(struct store_host *host, int listen_fd,
-                        const struct port_demux *demux, struct err *err)
+/* The sockets are closed in any case where this fails. */
+static int host_prepare(struct store_host *host,
+                        const struct store_setup *setup, struct err *err)
 {
-    struct store *store;
-    int rc;
+    struct net_listeners listeners = setup->listeners;
+    int rc = asyncs_open(host);
 
-    rc = asyncs_open(host);
     if (rc < 0) {
-        (void)close(listen_fd);
+        net_listeners_close(&listeners);
         return err_sys(err, rc, "cannot start the store");
     }
-    store = store_create(0);
-    if (store == NULL) {
-        (void)close(listen_fd);
-        asyncs_close(host);
-        return err_sys(err, -ENOMEM, "cannot start the store");
-    }
-    rc = store_server_start(&host->server, &host->loop, listen_fd, store, demux,
-                            server_closed, NULL, err);
+    rc = store_server_start(&host->server, &host->loop, setup, server_closed,
+                            NULL, err);
     if (rc < 0) {
         asyncs_close(host);
         return rc;
@@ -126,19 +117,19 @@ static int host_prepare(struct store_host *host, int listen_fd,
     return 0;
 }
 
-int store_host_start(int listen_fd, const struct port_demux *demux,
+int store_host_start(const struct store_setup *setup,
                      struct store_host **host_out, struct err *err)
 {
+    struct net_listeners listeners = setup->listeners;
     struct store_host *host = calloc(1, sizeof(*host));
-    int rc;
+    int rc = host != NULL ? uv_loop_init(&host->loop) : -ENOMEM;
 
-    rc = host != NULL ? uv_loop_init(&host->loop) : -ENOMEM;
     if (rc < 0) {
         free(host);
-        (void)close(listen_fd);
+        net_listeners_close(&listeners);
         return err_sys(err, rc, "cannot start the store");
     }
-    rc = host_prepare(host, listen_fd, demux, err);
+    rc = host_prepare(host, setup, err);
     if (rc < 0) {
         host_destroy(host);
         return rc;

@@ -5,22 +5,19 @@
 #ifndef FLAUNCH_COMMON_STORE_HOST_H
 #define FLAUNCH_COMMON_STORE_HOST_H
 
-#include "common/err.h"
-#include "common/port_demux.h"
+#include "common/store_server.h"
 
 struct store_host;
 
 /*
- * Serve a new store on listen_fd (see net_listen).
+ * Serve a new store, as setup says; its callbacks run on the host's thread. All
+ * signals are blocked there.
  *
- * demux  gets the connections of agents, on the host's thread; it must live as
- *        long as the host. NULL: an agent is a client that speaks nonsense
- *
- * Returns 0 with host_out; or a negative errno with a sentence, and then
- * listen_fd is closed as well: it belongs to the host from this call on.
- * All signals are blocked in the thread.
+ * Returns 0 with host_out; or a negative errno with a sentence, and then the
+ * listening sockets are closed as well: they belong to the host from this call
+ * on.
  */
-int store_host_start(int listen_fd, const struct port_demux *demux,
+int store_host_start(const struct store_setup *setup,
                      struct store_host **host_out, struct err *err);
 
 /* Have it log, for FLAUNCH_DEBUG=detail, who waits for which keys; host may be

@@ -1,40 +1,64 @@
 /*
- * Accepts the store's clients on one listening socket, on libuv.
+ * Accepts the store's clients, on libuv.
  *
  * Life: store_server_start, store_server_stop, on_closed. The server owns its
- * connections and, from start on, the listening socket and the store.
+ * connections and, from start on, the listening sockets and the store.
  */
 #ifndef FLAUNCH_COMMON_STORE_SERVER_H
 #define FLAUNCH_COMMON_STORE_SERVER_H
 
 #include "common/err.h"
+#include "common/net.h"
 #include "common/store_conn.h"
+#include "common/store_peers.h"
+
+/* What a server is told. Zero will do for all but listeners and conf. */
+struct store_setup {
+    struct net_listeners listeners;
+    struct store_conf conf;
+    const struct port_demux *demux; /* who takes agents; outlives the server */
+    /* What a person should know of a client, as one line; on the server's
+     * thread. NULL: nobody is told. */
+    void (*complain)(const char *text, void *arg);
+    /* On loopback: whether a user is one of the owner's, see store_peers.h;
+     * on the server's thread. */
+    bool (*is_ours)(uid_t uid, void *arg);
+    void *arg; /* of both */
+};
+
+struct store_listener {
+    uv_poll_t poll;
+    struct store_server *server;
+    int fd;
+    bool loopback;
+};
+
+LIST_HEAD(store_conns, store_conn);
 
 struct store_server {
-    uv_tcp_t listener;
-    uv_tcp_t refused; /* where a client goes that no memory is left for */
-    bool refusing;
-    struct store *store;
-    const struct port_demux *demux; /* who takes agents, or NULL */
-    struct store_conn *conns;
-    struct store_read_buffer *read_buffer;
-    bool listener_closed;
+    struct store_shared *shared;
+    struct store_peers peers;
+    struct store_listener listeners[NET_LISTENERS_MAX];
+    size_t n_listeners;
+    uv_timer_t pause; /* until clients are accepted again */
+    size_t n_open;    /* handles of the server itself that are not closed */
+    struct store_conns conns;
+    size_t n_conns;
+    int spare_fd; /* given up for a moment where there is no other */
     bool stopping;
     void (*on_closed)(struct store_server *server, void *arg);
     void *arg;
 };
 
 /*
- * Serve store on listen_fd, a socket that listens already (connections wait
- * in its queue until then). Both belong to the server from this call on; demux
- * is the caller's and may be NULL.
+ * Serve a new store. The sockets are the server's from this call on; a client
+ * that connects before waits in their queues.
  *
  * Returns 0, or a negative errno with a sentence; on_closed runs in either
  * case, once, from the loop: after store_server_stop, or after the failure.
  */
 int store_server_start(struct store_server *server, uv_loop_t *loop,
-                       int listen_fd, struct store *store,
-                       const struct port_demux *demux,
+                       const struct store_setup *setup,
                        void (*on_closed)(struct store_server *server,
                                          void *arg),
                        void *arg, struct err *err);

@@ -10,47 +10,65 @@
 #define FLAUNCH_COMMON_STORE_SESSION_H
 
 #include "common/buf.h"
+#include "common/err.h"
 #include "common/store.h"
 #include "common/store_proto.h"
 
-/* Replies a client has not read yet; above it the session ends. */
+/* Replies a client has not read: from here on its requests wait. */
+#define STORE_OUT_HIGH ((size_t)1024 * 1024)
+/* One reply, and all that is unread together: above it the session ends. */
 #define STORE_OUT_MAX ((size_t)64 * 1024 * 1024)
 
 struct store_session {
     struct store *store;
     struct store_parser parser;
     struct store_waiter waiter;
-    struct buf in; /* the unfinished request */
+    struct store_watcher watcher;
+    struct buf in;  /* an unfinished request, and what waits behind it */
+    size_t charged; /* of in and parser, to the store */
     bool have_dialect;
     bool validated;
+    int late_error; /* what wake could not say; see there */
     /*
-     * Replies to send. The owner takes them from the front with buf_consume.
-     * Other sessions' requests may add to it (a WAIT that ends): wake tells.
+     * Where replies go; the owner sets it, and takes them out. What other
+     * sessions cause (a WAIT that ends) is appended at any time.
      */
-    struct buf out;
+    struct buf *out;
     void (*wake)(void *arg);
     void *arg;
 };
 
 /*
- * Begin. wake(arg) runs when out has grown by another session's doing, never
- * inside store_session_feed of this one; it must not feed or destroy any
- * session.
+ * Begin. wake(arg) runs when out has grown, or late_error was set (a negative
+ * errno: the session has ended), by another session's doing; it must not feed
+ * or destroy any session.
  */
 void store_session_init(struct store_session *session, struct store *store,
-                        void (*wake)(void *arg), void *arg);
+                        struct buf *out, void (*wake)(void *arg), void *arg);
 
 /*
- * Take bytes that came from the client.
+ * Take bytes that came from the client. With none, go on with requests that
+ * waited until out was taken; store_session_is_held tells whether there may be
+ * some.
  *
- * Returns 0, or a negative errno: the session has ended; what is in out may
- * still be sent, then the connection is to be closed. -EPROTO: not a store
- * client, or an unknown request; -EMSGSIZE: over a limit of store_proto.h;
- * -EINVAL, -ERANGE: ADD on what is not a number; -ENOBUFS: replies unread;
- * -ENOSPC, -ENOMEM.
+ * Returns 0, or a negative errno with a sentence: the session has ended; what
+ * is in out may still be sent, then the connection is to be closed. -EPROTO:
+ * not a store client, or an unknown request; -EMSGSIZE, -EDQUOT, -ENOSPC,
+ * -ENOBUFS: over a limit; -EINVAL, -ERANGE: ADD on what is not a number;
+ * -ENOMEM.
  */
 int store_session_feed(struct store_session *session, const uint8_t *data,
-                       size_t len);
+                       size_t len, struct err *err);
+
+/* Whether out is so full that no request is served. */
+bool store_session_is_held(const struct store_session *session);
+
+/*
+ * Whether silence would decide what the last bytes mean; after STORE_GRACE_MS
+ * of it call store_session_settle, and feed with no bytes.
+ */
+bool store_session_undecided(const struct store_session *session);
+void store_session_settle(struct store_session *session);
 
 /* Forget a pending wait and free the memory. */
 void store_session_destroy(struct store_session *session);

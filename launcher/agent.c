@@ -265,8 +265,7 @@ static int agent_main(struct agent *agent)
 static int agent_init(struct agent *agent, const struct agent_setup *setup)
 {
     const struct rdzv_setup rdzv = { .config = setup->config,
-                                     .listen_fd = setup->listen_fd,
-                                     .port = setup->port,
+                                     .listeners = setup->listeners,
                                      .events = &agent_rdzv_events,
                                      .arg = agent };
 

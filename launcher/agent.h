@@ -4,6 +4,7 @@
 #ifndef FLAUNCH_LAUNCHER_AGENT_H
 #define FLAUNCH_LAUNCHER_AGENT_H
 
+#include "common/net.h"
 #include "launcher/attempt.h"
 #include "launcher/config.h"
 #include "launcher/guard.h"
@@ -15,9 +16,8 @@ struct agent_setup {
     const struct inherited *inherited;
     struct guard_process guard;
     struct run_files *files;
-    int listen_fd; /* where this node is to host, else -1; the agent closes it
-                    */
-    uint16_t port; /* of it */
+    struct net_listeners listeners; /* where this node is to host, else none;
+                                       the agent closes them */
 };
 
 /*

@@ -4,6 +4,7 @@
 #include "common/parse.h"
 #include "launcher/exit_status.h"
 #include "launcher/signal_names.h"
+#include "launcher/store_options.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -249,6 +250,10 @@ int config_resolve(const struct options *options, const struct machine *machine,
     }
     rc = nodes_resolve(options, &machine->environ, machine->hostname,
                        &config.nodes, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_options_resolve(options, &config.store, err);
     if (rc < 0) {
         return rc;
     }

@@ -6,6 +6,7 @@
 #define FLAUNCH_LAUNCHER_CONFIG_H
 
 #include "common/err.h"
+#include "common/store_conf.h"
 #include "launcher/command.h"
 #include "launcher/guard_proto.h"
 #include "launcher/nodes.h"
@@ -20,6 +21,7 @@
 
 struct config {
     struct nodes nodes;
+    struct store_conf store;
     uint32_t n_workers;         /* on this node */
     uint32_t stdin_rank;        /* or GUARD_STDIN_NONE, GUARD_STDIN_ALL */
     bool stacks;                /* of the workers, at a time limit */

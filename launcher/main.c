@@ -13,6 +13,7 @@
 #include "launcher/gpu_count.h"
 #include "launcher/rdzv.h"
 #include "launcher/run_dir.h"
+#include "launcher/store_only.h"
 #include "launcher/terminal.h"
 #include "common/version.h"
 
@@ -107,7 +108,7 @@ static int listen_maybe(const struct config *config, struct agent_setup *setup,
     if (config->nodes.hosting != NODES_HOST_HERE) {
         return 0;
     }
-    return rdzv_listen(&config->nodes, &setup->listen_fd, &setup->port, err);
+    return rdzv_listen(config, &setup->listeners, err);
 }
 
 /* Directories of the run, before anything starts. */
@@ -142,8 +143,7 @@ static int run(const struct config *config, const struct inherited *inherited,
 {
     struct agent_setup setup = { .config = config,
                                  .inherited = inherited,
-                                 .files = files,
-                                 .listen_fd = -1 };
+                                 .files = files };
     struct err err = { 0 };
     int rc;
 
@@ -228,6 +228,11 @@ int main(int argc, char **argv)
     if (options_flag(&options, OPT_VERSION)) {
         (void)printf("flaunch %s\n", FLAUNCH_VERSION_TEXT);
         return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
+    }
+    if (options_flag(&options, OPT_STORE_ONLY)) {
+        exit_code = store_only_run(&options, hostname, &err);
+        free(inherited.children);
+        return exit_code != 0 ? fail(exit_code, &err) : 0;
     }
     if (config_resolve(&options, &machine, &config, &exit_code, &err) < 0) {
         return fail(exit_code, &err);

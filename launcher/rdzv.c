@@ -5,20 +5,28 @@
 #include "launcher/port_holder.h"
 
 #include <errno.h>
-#include <unistd.h>
 
-int rdzv_listen(const struct nodes *nodes, int *fd_out, uint16_t *port_out,
+/* Where the configuration has it. */
+static struct net_where where_of(const struct nodes *nodes)
+{
+    struct net_where where = { .scope = NET_LOOPBACK, .port = nodes->port };
+
+    if (nodes->max > 1) {
+        where.scope = nodes->bind[0] != '\0' ? NET_ADDRESS : NET_ALL;
+        where.address = nodes->bind;
+    }
+    return where;
+}
+
+int rdzv_listen(const struct config *config, struct net_listeners *out,
                 struct err *err)
 {
+    const struct nodes *nodes = &config->nodes;
+    const struct net_where where = where_of(nodes);
+    uint64_t n_clients = (uint64_t)nodes->max * (1 + config->n_workers);
     char holder[256];
-    int rc;
+    int rc = net_listeners_open(&where, net_listeners_for(n_clients), out, err);
 
-    if (nodes->bind[0] != '\0' && nodes->max > 1) {
-        rc = net_listen_at(nodes->bind, nodes->port, fd_out, port_out, err);
-    } else {
-        rc = net_listen(nodes->max > 1 ? NET_ALL : NET_LOOPBACK, nodes->port,
-                        fd_out, port_out, err);
-    }
     if (rc == -EADDRINUSE) {
         port_holder_describe(nodes->port, holder, sizeof(holder));
         return err_set(err, rc,
@@ -40,8 +48,7 @@ static bool host_here(void *arg)
 {
     struct rdzv *rdzv = arg;
     struct err err = { 0 };
-    int rc = rdzv_listen(&rdzv->setup.config->nodes, &rdzv->setup.listen_fd,
-                         &rdzv->setup.port, &err);
+    int rc = rdzv_listen(rdzv->setup.config, &rdzv->setup.listeners, &err);
 
     if (rc == -EADDRINUSE) {
         return false;
@@ -67,7 +74,7 @@ int rdzv_init(struct rdzv *rdzv, const struct rdzv_setup *setup)
     bool ask = setup->config->nodes.hosting == NODES_HOST_BY_ADDRESS;
 
     *rdzv = (struct rdzv){ .setup = *setup };
-    return setup->listen_fd >= 0
+    return setup->listeners.n > 0
                ? rdzv_host_create(&rdzv->setup, &rdzv->host)
                : rdzv_join_create(&rdzv->setup, ask ? host_here : NULL, rdzv,
                                   &rdzv->join);
@@ -133,7 +140,5 @@ void rdzv_destroy(struct rdzv *rdzv)
 {
     rdzv_host_destroy(rdzv->host);
     rdzv_join_destroy(rdzv->join);
-    if (rdzv->setup.listen_fd >= 0) {
-        (void)close(rdzv->setup.listen_fd);
-    }
+    net_listeners_close(&rdzv->setup.listeners);
 }

@@ -19,8 +19,8 @@ struct rdzv {
 };
 
 /*
- * setup->listen_fd is a socket that listens where this node is known to host,
- * else -1; it is the rendezvous's from now on. Returns 0 or -ENOMEM.
+ * setup->listeners are there where this node is known to host; they are the
+ * rendezvous's from now on. Returns 0 or -ENOMEM.
  */
 int rdzv_init(struct rdzv *rdzv, const struct rdzv_setup *setup);
 
@@ -48,10 +48,11 @@ void rdzv_stop(struct rdzv *rdzv);
 void rdzv_destroy(struct rdzv *rdzv);
 
 /*
- * The listening socket of a node that hosts; a port that is taken is told with
- * its holder. 0 or a negative errno with a sentence.
+ * The listening sockets of a node that hosts, as many as its clients need; a
+ * port that is taken is told with its holder. 0 or a negative errno with a
+ * sentence.
  */
-int rdzv_listen(const struct nodes *nodes, int *fd_out, uint16_t *port_out,
+int rdzv_listen(const struct config *config, struct net_listeners *out,
                 struct err *err);
 
 #endif

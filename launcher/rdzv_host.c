@@ -7,6 +7,7 @@
 #include "launcher/agent_door.h"
 #include "launcher/agent_link.h"
 #include "launcher/coordinator.h"
+#include "launcher/worker_users.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,20 +45,36 @@ struct rdzv_host {
 
 /* --- the store ---------------------------------------------------------- */
 
+static void store_complains(const char *text, void *arg)
+{
+    (void)arg;
+    log_line(LOG_WARN, "%s", text);
+}
+
+static bool user_is_ours(uid_t uid, void *arg)
+{
+    (void)arg;
+    return worker_users_has(uid);
+}
+
 static int store_begin(struct rdzv_host *host)
 {
-    bool several = host->setup.config->nodes.max > 1;
+    const struct config *config = host->setup.config;
+    struct store_setup setup = {
+        .conf = config->store,
+        .demux = config->nodes.max > 1 ? &host->door.demux : NULL,
+        .complain = store_complains,
+        .is_ours = user_is_ours,
+    };
     struct err err = { 0 };
-    int fd = fcntl(host->setup.listen_fd, F_DUPFD_CLOEXEC, 0);
-    int rc;
+    /* The sockets stay ours, so the port is the same for all rounds;
+     * connections wait in their queues meanwhile. */
+    int rc = net_listeners_copy(&host->setup.listeners, &setup.listeners);
 
-    if (fd < 0) {
-        rc = err_sys(&err, -errno, "cannot start the store");
+    if (rc < 0) {
+        rc = err_sys(&err, rc, "cannot start the store");
     } else {
-        /* The socket stays ours, so the port is the same for all rounds;
-         * connections wait in its queue meanwhile. */
-        rc = store_host_start(fd, several ? &host->door.demux : NULL,
-                              &host->store, &err);
+        rc = store_host_start(&setup, &host->store, &err);
     }
     if (rc < 0) {
         host->setup.events->failed(err.text, host->setup.arg);
@@ -329,7 +346,7 @@ int rdzv_host_create(const struct rdzv_setup *setup,
         .last_call_ms = config->nodes.last_call_ms,
         .lease_ms = config->nodes.lease_ms,
         .address = config->nodes.max == 1 ? "127.0.0.1" : config->nodes.address,
-        .port = setup->port,
+        .port = setup->listeners.port,
     };
     struct rdzv_host *host = calloc(1, sizeof(*host));
     int rc;

@@ -5,6 +5,7 @@
 #ifndef FLAUNCH_LAUNCHER_RDZV_HOST_H
 #define FLAUNCH_LAUNCHER_RDZV_HOST_H
 
+#include "common/net.h"
 #include "launcher/agent_proto.h"
 #include "launcher/config.h"
 
@@ -27,8 +28,7 @@ struct rdzv_events {
 
 struct rdzv_setup {
     const struct config *config;
-    int listen_fd; /* -1: none */
-    uint16_t port; /* of it */
+    struct net_listeners listeners; /* none where another node hosts */
     const struct rdzv_events *events;
     void *arg;
 };

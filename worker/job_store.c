@@ -48,10 +48,15 @@ static bool is_one_node(const struct detected *detected)
 static int serve(struct job_store *store, enum net_scope scope, uint16_t port,
                  uint16_t *port_out, struct err *err)
 {
-    int fd;
-    int rc = net_listen(scope, port, &fd, port_out, err);
+    const struct net_where where = { .scope = scope, .port = port };
+    struct store_setup setup = { .conf = STORE_CONF_DEFAULT };
+    int rc = net_listeners_open(&where, 1, &setup.listeners, err);
 
-    return rc < 0 ? rc : store_host_start(fd, NULL, &store->host, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *port_out = setup.listeners.port;
+    return store_host_start(&setup, &store->host, err);
 }
 
 /* The key that tells this job's store from another's. */

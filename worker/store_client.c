@@ -45,9 +45,10 @@ static int greet(int fd, uint64_t deadline_ms)
     uint8_t reply[8];
     int rc;
 
-    hello[0] = store_opcode_d(STORE_OP_VALIDATE);
+    hello[0] = (uint8_t)store_opcode(STORE_DIALECT_D, STORE_OP_VALIDATE);
     le_put_u32(hello + 1, STORE_MAGIC);
-    hello[STORE_HELLO_LEN] = store_opcode_d(STORE_OP_GETNUMKEYS);
+    hello[STORE_HELLO_LEN] =
+        (uint8_t)store_opcode(STORE_DIALECT_D, STORE_OP_GETNUMKEYS);
     rc = sock_send(fd, hello, sizeof(hello), deadline_ms);
     if (rc < 0) {
         return rc;
@@ -203,7 +204,8 @@ static int request_begin_all(struct store_client *client, enum store_op op,
                        client->host, client->port);
     }
     client->out.len = 0;
-    rc = buf_append_u8(&client->out, store_opcode_d(op));
+    rc =
+        buf_append_u8(&client->out, (uint8_t)store_opcode(STORE_DIALECT_D, op));
     if (rc == 0 && (op == STORE_OP_WAIT || op == STORE_OP_CHECK)) {
         rc = buf_append_u64(&client->out, n_keys);
     }
@@ -260,7 +262,8 @@ static int wait_cancel(struct store_client *client, const char *key,
                        struct err *err)
 {
     uint64_t deadline_ms = clock_deadline(CANCEL_MS);
-    uint8_t cancel = store_opcode_d(STORE_OP_CANCEL_WAIT);
+    uint8_t cancel =
+        (uint8_t)store_opcode(STORE_DIALECT_D, STORE_OP_CANCEL_WAIT);
     uint8_t code = STORE_STOP_WAITING;
     int rc = sock_send(client->fd, &cancel, 1, deadline_ms);
     int n;

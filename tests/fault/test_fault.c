@@ -3,7 +3,6 @@
  * comes back or the work is done, nothing leaks, and the loop closes.
  */
 #include "common/clock.h"
-#include "common/net.h"
 #include "common/resolve.h"
 #include "common/store_host.h"
 #include "launcher/guard_link.h"
@@ -33,17 +32,18 @@ static bool store_scenario(void)
     struct store_host *host = NULL;
     struct buf value = { 0 };
     int64_t sum = 0;
-    uint16_t port;
-    int fd;
+    struct net_where where = { .scope = NET_LOOPBACK };
+    struct store_setup setup = { .conf = STORE_CONF_DEFAULT };
     int rc;
 
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
-    rc = store_host_start(fd, NULL, &host, NULL);
+    assert_int_equal(net_listeners_open(&where, 1, &setup.listeners, NULL), 0);
+    rc = store_host_start(&setup, &host, NULL);
     if (rc < 0) {
         assert_null(host);
         return false;
     }
-    rc = store_client_connect(&client, "127.0.0.1", port, deadline_ms, NULL);
+    rc = store_client_connect(&client, "127.0.0.1", setup.listeners.port,
+                              deadline_ms, NULL);
     if (rc == 0) {
         rc =
             store_client_set(&client, "k", (struct bytes){ data, sizeof(data) },

@@ -2,7 +2,7 @@
  * What several nodes need, with the 1st, 2nd, ... n-th allocation or libuv call
  * failing: an error comes back or the work is done, nothing leaks, loops close.
  */
-#include "common/net.h"
+#include "tests/unit/listening.h"
 #include "launcher/agent_door.h"
 #include "launcher/agent_link.h"
 #include "launcher/coordinator.h"
@@ -161,7 +161,7 @@ static bool link_scenario(void)
     int listener;
     int fd;
 
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (uv_loop_init(&loop) < 0) {

@@ -12,13 +12,16 @@ static void nothing(void *arg)
 /* Feed in pieces whose lengths come from seed; the answers are in out. */
 static int run(const uint8_t *data, size_t size, unsigned seed, struct buf *out)
 {
-    struct store *store = store_create(1 << 20);
+    struct store_conf conf = STORE_CONF_DEFAULT;
+    struct store *store;
     struct store_session session;
     size_t at = 0;
     int rc = 0;
 
+    conf.max_memory = 1 << 20;
+    store = store_create(&conf);
     CHECK(store != NULL);
-    store_session_init(&session, store, nothing, NULL);
+    store_session_init(&session, store, out, nothing, NULL);
     while (at < size && rc == 0) {
         size_t piece = size - at;
 
@@ -27,11 +30,9 @@ static int run(const uint8_t *data, size_t size, unsigned seed, struct buf *out)
             piece = 1 + (seed >> 16) % 9;
             piece = piece < size - at ? piece : size - at;
         }
-        rc = store_session_feed(&session, data + at, piece);
+        rc = store_session_feed(&session, data + at, piece, NULL);
         at += piece;
     }
-    *out = session.out;
-    session.out = (struct buf){ 0 };
     store_session_destroy(&session);
     store_destroy(store);
     return rc;
@@ -39,8 +40,8 @@ static int run(const uint8_t *data, size_t size, unsigned seed, struct buf *out)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct buf whole;
-    struct buf pieces;
+    struct buf whole = { 0 };
+    struct buf pieces = { 0 };
     int rc = run(data, size, 0, &whole);
 
     CHECK(run(data, size, 1 + (unsigned)size, &pieces) == rc);

@@ -2,7 +2,7 @@
  * Connections between agents on a loop: the two ends of one, strangers,
  * silence, a peer that does not read, the door they come in by, and look-ups.
  */
-#include "common/net.h"
+#include "tests/unit/listening.h"
 #include "launcher/agent_door.h"
 #include "launcher/agent_link.h"
 #include "launcher/lookup.h"
@@ -111,7 +111,7 @@ static void tcp_pair(int fds[2])
     uint16_t port;
     int listener;
 
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -151,7 +151,7 @@ static void two_ends_talk_and_one_leaves(void **state)
     int i;
 
     (void)state;
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(agent_link_connect(&fixture.a.link, &fixture.loop,
@@ -250,7 +250,7 @@ static void a_refused_connection_is_told(void **state)
     int listener;
 
     (void)state;
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_LOOPBACK, 0, &listener, &port, NULL), 0);
     (void)close(listener);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

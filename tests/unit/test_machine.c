@@ -1,7 +1,7 @@
 /*
  * What is read of a machine: CPUs, GPUs, processes, ELF files, ports.
  */
-#include "common/net.h"
+#include "tests/unit/listening.h"
 #include "launcher/cgroup.h"
 #include "launcher/cpu_count.h"
 #include "launcher/elf_needs.h"
@@ -281,12 +281,12 @@ static void the_holder_of_a_port_is_named(void **state)
     int fd;
 
     (void)state;
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
     port_holder_describe(port, text, sizeof(text));
     (void)snprintf(wanted, sizeof(wanted), "pid %ld (", (long)getpid());
     assert_non_null(strstr(text, wanted));
     (void)close(fd);
-    assert_int_equal(net_listen(NET_ALL, 0, &fd, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_ALL, 0, &fd, &port, NULL), 0);
     port_holder_describe(port, text, sizeof(text));
     assert_non_null(strstr(text, wanted));
     (void)close(fd);
@@ -333,17 +333,27 @@ static void one_address_can_be_listened_at(void **state)
     int fd;
 
     (void)state;
-    assert_int_equal(net_listen_at("127.0.0.2", 0, &fd, &port, NULL), 0);
+    assert_int_equal(
+        listen_at(&(struct net_where){ NET_ADDRESS, "127.0.0.2", 0 }, &fd,
+                  &port, NULL),
+        0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
     assert_int_equal(ntohl(address.sin_addr.s_addr), 0x7f000002);
     assert_int_equal(ntohs(address.sin_port), port);
-    assert_int_equal(net_listen_at("127.0.0.2", port, &other, &port, &err),
-                     -EADDRINUSE);
+    assert_int_equal(
+        listen_at(&(struct net_where){ NET_ADDRESS, "127.0.0.2", port }, &other,
+                  &port, &err),
+        -EADDRINUSE);
     (void)close(fd);
-    assert_int_equal(net_listen_at("localhost", 0, &fd, &port, &err), -EINVAL);
+    assert_int_equal(
+        listen_at(&(struct net_where){ NET_ADDRESS, "localhost", 0 }, &fd,
+                  &port, &err),
+        -EINVAL);
     assert_string_equal(err.text, "localhost is no address");
-    assert_int_equal(net_listen_at("198.51.100.1", 0, &fd, &port, &err),
-                     -EADDRNOTAVAIL);
+    assert_int_equal(
+        listen_at(&(struct net_where){ NET_ADDRESS, "198.51.100.1", 0 }, &fd,
+                  &port, &err),
+        -EADDRNOTAVAIL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

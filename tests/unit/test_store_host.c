@@ -3,6 +3,7 @@
  */
 #include "common/clock.h"
 #include "common/store_proto.h"
+#include "tests/unit/listening.h"
 #include "tests/unit/served_store.h"
 #include "tests/unit/unit.h"
 #include "worker/store_client.h"
@@ -222,7 +223,7 @@ static void a_silent_peer_is_no_store(void **state)
     int fd;
 
     (void)state;
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
+    assert_int_equal(listen_one(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
     assert_int_equal(store_client_connect(&client, "127.0.0.1", port,
                                           clock_deadline(200), &err),
                      -ETIMEDOUT);
@@ -300,7 +301,7 @@ static void a_reader_that_sleeps_does_not_stop_others(void **state)
     memcpy(p, "\0\xce\xf7\x85\x3c", 5);
     p += 5;
     for (i = 0; i < 10; i++) {
-        *p++ = store_opcode_d(STORE_OP_GET);
+        *p++ = (uint8_t)store_opcode(STORE_DIALECT_D, STORE_OP_GET);
         le_put_u64(p, 2);
         memcpy(p + 8, "/b", 2);
         p += 10;
@@ -328,7 +329,7 @@ static void a_port_in_use_is_told(void **state)
     uint16_t port;
     int fd;
 
-    assert_int_equal(net_listen(NET_LOOPBACK, fixture->port, &fd, &port, &err),
+    assert_int_equal(listen_one(NET_LOOPBACK, fixture->port, &fd, &port, &err),
                      -EADDRINUSE);
 }
 
@@ -337,11 +338,9 @@ static void all_addresses_take_ipv4_and_ipv6(void **state)
     struct store_host *host;
     struct store_client client;
     uint16_t port;
-    int fd;
 
     (void)state;
-    assert_int_equal(net_listen(NET_ALL, 0, &fd, &port, NULL), 0);
-    assert_int_equal(store_host_start(fd, NULL, &host, NULL), 0);
+    assert_int_equal(serve_store(NET_ALL, NULL, NULL, &host, &port), 0);
     assert_int_equal(store_client_connect(&client, "127.0.0.1", port,
                                           clock_deadline(LONG_MS), NULL),
                      0);
@@ -396,8 +395,7 @@ static void an_agents_connection_is_handed_over(void **state)
 
     (void)state;
     assert_int_equal(uv_sem_init(&taken.sem, 0), 0);
-    assert_int_equal(net_listen(NET_LOOPBACK, 0, &fd, &port, NULL), 0);
-    assert_int_equal(store_host_start(fd, &demux, &host, NULL), 0);
+    assert_int_equal(serve_store(NET_LOOPBACK, NULL, &demux, &host, &port), 0);
     connect_to(port, &fd);
     assert_int_equal(write(fd, preface, sizeof(preface)), sizeof(preface));
     uv_sem_wait(&taken.sem);

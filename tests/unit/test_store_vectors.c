@@ -1,6 +1,6 @@
 /*
- * Every captured conversation of dialects A and D that uses the requests we
- * serve, fed whole, byte by byte, and cut in two at every place.
+ * Every captured conversation of dialects A, C and D, fed whole, byte by byte,
+ * and cut in two at every place.
  */
 #include "common/store_session.h"
 #include "tests/unit/unit.h"
@@ -17,6 +17,7 @@
 enum step_kind {
     STEP_SEND,
     STEP_RECV,
+    STEP_KEYS, /* of LIST_KEYS: in any order */
     STEP_CLOSE,
 };
 
@@ -38,6 +39,7 @@ struct test_case {
 struct conn {
     char name[8];
     struct store_session session;
+    struct buf out;
     bool ended;
 };
 
@@ -91,13 +93,14 @@ static void line_read(const char *line)
     assert_non_null(at);
     if (strcmp(kind, "ours") == 0) {
         step = &at->steps[at->n_steps - 1]; /* instead of theirs */
-        assert_int_equal(step->kind, STEP_RECV);
+        assert_true(step->kind == STEP_RECV || step->kind == STEP_KEYS);
         free(step->data);
     } else {
         assert_true(at->n_steps < STEPS_MAX);
         step = &at->steps[at->n_steps++];
         step->kind = strcmp(kind, "send") == 0   ? STEP_SEND
                      : strcmp(kind, "recv") == 0 ? STEP_RECV
+                     : strcmp(kind, "keys") == 0 ? STEP_KEYS
                                                  : STEP_CLOSE;
     }
     (void)snprintf(step->conn, sizeof(step->conn), "%s", conn);
@@ -154,7 +157,7 @@ static struct conn *conn_find(const char *name)
     conn = &conns[n_conns++];
     memset(conn, 0, sizeof(*conn));
     (void)snprintf(conn->name, sizeof(conn->name), "%s", name);
-    store_session_init(&conn->session, store, nothing, NULL);
+    store_session_init(&conn->session, store, &conn->out, nothing, NULL);
     return conn;
 }
 
@@ -165,6 +168,7 @@ static void conns_close(void)
     for (i = 0; i < n_conns; i++) {
         if (conns[i].name[0] != '\0') {
             store_session_destroy(&conns[i].session);
+            buf_destroy(&conns[i].out);
         }
     }
     n_conns = 0;
@@ -181,7 +185,7 @@ static void feed(struct conn *conn, const uint8_t *data, size_t len)
     copy = malloc(len);
     assert_non_null(copy);
     memcpy(copy, data, len);
-    conn->ended = store_session_feed(&conn->session, copy, len) < 0;
+    conn->ended = store_session_feed(&conn->session, copy, len, NULL) < 0;
     free(copy);
 }
 
@@ -203,11 +207,62 @@ static void send_cut(struct conn *conn, const struct step *step, size_t cut)
     feed(conn, step->data + cut, step->len - cut);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const struct bytes *left = a;
+    const struct bytes *right = b;
+    size_t len = left->len < right->len ? left->len : right->len;
+    int order = memcmp(left->data, right->data, len);
+
+    return order != 0 ? order
+                      : (left->len > right->len) - (left->len < right->len);
+}
+
+/* Put the keys of a reply to LIST_KEYS in order; they come in none. */
+static void sort_keys(uint8_t *reply, size_t len)
+{
+    struct bytes keys[64];
+    uint8_t *copy = malloc(len);
+    size_t n = 0;
+    size_t at;
+    size_t i;
+
+    assert_non_null(copy);
+    memcpy(copy, reply, len);
+    for (at = 8; at + 8 <= len; at += 8 + keys[n++].len) {
+        assert_true(n < 64);
+        keys[n] = (struct bytes){ .data = copy + at + 8,
+                                  .len = (size_t)le_u64(copy + at) };
+        assert_true(keys[n].len <= len - at - 8);
+    }
+    qsort(keys, n, sizeof(keys[0]), compare_keys);
+    for (i = 0, at = 8; i < n; i++) {
+        le_put_u64(reply + at, keys[i].len);
+        memcpy(reply + at + 8, keys[i].data, keys[i].len);
+        at += 8 + keys[i].len;
+    }
+    free(copy);
+}
+
+/* A client that waits for its answer is silent: that decides what it meant. */
+static void be_silent(struct conn *conn)
+{
+    if (!conn->ended && store_session_undecided(&conn->session)) {
+        store_session_settle(&conn->session);
+        conn->ended = store_session_feed(&conn->session, NULL, 0, NULL) < 0;
+    }
+}
+
 static void receive(const char *name, struct conn *conn,
                     const struct step *step)
 {
-    struct buf *out = &conn->session.out;
+    struct buf *out = &conn->out;
 
+    be_silent(conn);
+    if (step->kind == STEP_KEYS && out->len == step->len) {
+        sort_keys(out->data, out->len);
+        sort_keys(step->data, step->len);
+    }
     if (out->len < step->len ||
         (step->len > 0 && memcmp(out->data, step->data, step->len) != 0) ||
         (step->closed && !conn->ended)) {
@@ -239,20 +294,22 @@ static void case_run(const struct test_case *test, size_t cut)
             send_cut(conn, step, cut);
             break;
         case STEP_RECV:
+        case STEP_KEYS:
             receive(test->name, conn, step);
             break;
         case STEP_CLOSE:
             store_session_destroy(&conn->session);
+            buf_destroy(&conn->out);
             conn->name[0] = '\0';
             break;
         }
     }
     for (i = 0; i < n_conns; i++) {
-        if (conns[i].session.out.len > 0) {
+        if (conns[i].out.len > 0) {
             print_error("%s, connection %s: %zu bytes too many\n", test->name,
-                        conns[i].name, conns[i].session.out.len);
+                        conns[i].name, conns[i].out.len);
         }
-        assert_int_equal(conns[i].session.out.len, 0);
+        assert_int_equal(conns[i].out.len, 0);
     }
 }
 
@@ -260,11 +317,12 @@ static void case_run(const struct test_case *test, size_t cut)
  * Run all cases in order on one store, the case `special` cut as told and the
  * others whole.
  */
-static void file_run(bool keep_conns, size_t special, size_t cut)
+static void file_run(const struct store_conf *conf, bool keep_conns,
+                     size_t special, size_t cut)
 {
     size_t i;
 
-    store = store_create(0);
+    store = store_create(conf);
     assert_non_null(store);
     for (i = 0; i < n_cases; i++) {
         case_run(&cases[i], i == special || special == SIZE_MAX ? cut : 0);
@@ -276,20 +334,23 @@ static void file_run(bool keep_conns, size_t special, size_t cut)
     store_destroy(store);
 }
 
-static void file_check(const char *name, bool keep_conns)
+static void file_check(const char *name, bool keep_conns,
+                       enum store_legacy legacy)
 {
+    struct store_conf conf = STORE_CONF_DEFAULT;
     size_t i;
     size_t cut;
 
+    conf.legacy = legacy;
     file_read(name);
-    file_run(keep_conns, SIZE_MAX, 0);
-    file_run(keep_conns, SIZE_MAX, SIZE_MAX);
+    file_run(&conf, keep_conns, SIZE_MAX, 0);
+    file_run(&conf, keep_conns, SIZE_MAX, SIZE_MAX);
     for (i = 0; i < n_cases; i++) {
         /* Long ones: every place near the ends, every 97th between. */
         for (cut = 1; cut < cases[i].longest_send; cut++) {
             if (cut < 128 || cut % 97 == 0 ||
                 cases[i].longest_send - cut < 32) {
-                file_run(keep_conns, i, cut);
+                file_run(&conf, keep_conns, i, cut);
             }
         }
     }
@@ -299,38 +360,74 @@ static void file_check(const char *name, bool keep_conns)
 static void calls_of_1_13_get_their_answers(void **state)
 {
     (void)state;
-    file_check("a_ops", true);
+    file_check("a_ops", true, STORE_LEGACY_1_13);
+}
+
+/* Without being told, too: a client of 1.13 cannot watch keys. */
+static void calls_of_1_13_are_known_from_those_of_2_1(void **state)
+{
+    (void)state;
+    file_check("a_ops", true, STORE_LEGACY_AUTO);
 }
 
 static void raw_bytes_of_1_13_get_their_answers(void **state)
 {
     (void)state;
-    file_check("a_raw", false);
+    file_check("a_raw", false, STORE_LEGACY_1_13);
+}
+
+static void calls_of_2_1_get_their_answers(void **state)
+{
+    (void)state;
+    file_check("c_ops", true, STORE_LEGACY_2_1);
+}
+
+static void calls_of_2_1_are_known_from_those_of_1_13(void **state)
+{
+    (void)state;
+    file_check("c_ops", true, STORE_LEGACY_AUTO);
+}
+
+static void raw_bytes_of_2_1_get_their_answers(void **state)
+{
+    (void)state;
+    file_check("c_raw", false, STORE_LEGACY_2_1);
+}
+
+static void several_connections_of_2_1_get_their_answers(void **state)
+{
+    (void)state;
+    file_check("c_scenarios", false, STORE_LEGACY_AUTO);
 }
 
 static void calls_of_2_13_get_their_answers(void **state)
 {
     (void)state;
-    file_check("d_ops", true);
+    file_check("d_ops", true, STORE_LEGACY_AUTO);
 }
 
 static void raw_bytes_of_2_13_get_their_answers(void **state)
 {
     (void)state;
-    file_check("d_raw", false);
+    file_check("d_raw", false, STORE_LEGACY_AUTO);
 }
 
 static void several_connections_of_2_13_get_their_answers(void **state)
 {
     (void)state;
-    file_check("d_scenarios", false);
+    file_check("d_scenarios", false, STORE_LEGACY_AUTO);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_1_13_get_their_answers),
+        cmocka_unit_test(calls_of_1_13_are_known_from_those_of_2_1),
         cmocka_unit_test(raw_bytes_of_1_13_get_their_answers),
+        cmocka_unit_test(calls_of_2_1_get_their_answers),
+        cmocka_unit_test(calls_of_2_1_are_known_from_those_of_1_13),
+        cmocka_unit_test(raw_bytes_of_2_1_get_their_answers),
+        cmocka_unit_test(several_connections_of_2_1_get_their_answers),
         cmocka_unit_test(calls_of_2_13_get_their_answers),
         cmocka_unit_test(raw_bytes_of_2_13_get_their_answers),
         cmocka_unit_test(several_connections_of_2_13_get_their_answers),

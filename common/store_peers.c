@@ -1,0 +1,68 @@
+#include "common/store_peers.h"
+
+#include "common/clock.h"
+#include "common/sock_owner.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* A user who was refused is looked for among the owner's again after this. */
+#define REFUSED_MS 1000
+
+void store_peers_init(struct store_peers *peers,
+                      bool (*is_ours)(uid_t uid, void *arg), void *arg)
+{
+    *peers = (struct store_peers){ .is_ours = is_ours,
+                                   .arg = arg,
+                                   .owner_fd = sock_owner_open() };
+}
+
+void store_peers_destroy(struct store_peers *peers)
+{
+    if (peers->owner_fd >= 0) {
+        (void)close(peers->owner_fd);
+    }
+    peers->owner_fd = -EBADF;
+}
+
+/* Looking is dear, and a stranger may come often. */
+static bool is_owners(struct store_peers *peers, uid_t uid)
+{
+    uint64_t now_ms = clock_ms();
+
+    if (peers->is_ours == NULL ||
+        (uid == peers->refused && now_ms < peers->refused_until_ms)) {
+        return false;
+    }
+    if (peers->is_ours(uid, peers->arg)) {
+        return true;
+    }
+    peers->refused = uid;
+    peers->refused_until_ms = now_ms + REFUSED_MS;
+    return false;
+}
+
+int store_peers_check(struct store_peers *peers, int conn, struct err *err)
+{
+    uid_t uid;
+    int rc = peers->owner_fd < 0 ? peers->owner_fd
+                                 : sock_owner_find(peers->owner_fd, conn, &uid);
+
+    if (rc == 0) {
+        if (uid == 0 || uid == geteuid() || is_owners(peers, uid)) {
+            return 0;
+        }
+        return err_set(err, -EACCES, "it is of user %u", (unsigned)uid);
+    }
+    if (rc == -ENOENT) {
+        return err_set(err, -EACCES, "its process has gone");
+    }
+    if (peers->unknown_said) {
+        return 0;
+    }
+    peers->unknown_said = true;
+    (void)err_sys(err, rc,
+                  "the kernel does not tell who connects to the store; every "
+                  "user of this machine can");
+    return 1;
+}
