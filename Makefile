@@ -273,8 +273,8 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
-$(BUILD)/tests/bench/coordinator_sim $(BUILD)/tests/bench/agents: \
-		$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/parts.a
+$(addprefix $(BUILD)/tests/bench/,coordinator_sim agents store_load \
+		store_peer): $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/parts.a
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(UV) $(JANSSON) -ldl
 

@@ -12,11 +12,11 @@ int buf_reserve(struct buf *buf, size_t extra)
     size_t cap = buf->cap != 0 ? buf->cap : BUF_FIRST_CAP;
     uint8_t *data;
 
-    if (extra > SIZE_MAX / 4 || buf->len > SIZE_MAX / 4) {
-        return -ENOMEM;
-    }
     if (buf->cap - buf->len >= extra) {
         return 0;
+    }
+    if (extra > SIZE_MAX / 4 || buf->len > SIZE_MAX / 4) {
+        return -ENOMEM;
     }
     while (cap - buf->len < extra) {
         cap *= 2;

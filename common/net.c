@@ -231,36 +231,26 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
     return false;
 }
 
-/* All of 127.0.0.0/8 is ours, though no interface lists it. */
-static bool is_loopback(const struct sockaddr *address)
+bool net_is_loopback(const struct sockaddr *address)
 {
     union address copy = { .any.sa_family = AF_UNSPEC };
 
-    if (address->sa_family != AF_INET) {
-        return false;
+    if (address->sa_family == AF_INET) {
+        memcpy(&copy.v4, address, sizeof(copy.v4));
+        return ntohl(copy.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
     }
-    memcpy(&copy.v4, address, sizeof(copy.v4));
-    return ntohl(copy.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
-bool net_is_on_loopback(int fd)
-{
-    union address address = { .any.sa_family = AF_UNSPEC };
-    socklen_t len = sizeof(address);
-
-    if (getsockname(fd, &address.any, &len) < 0) {
-        return false;
+    if (address->sa_family == AF_INET6) {
+        memcpy(&copy.v6, address, sizeof(copy.v6));
+        return IN6_IS_ADDR_LOOPBACK(&copy.v6.sin6_addr);
     }
-    return is_loopback(&address.any) ||
-           (address.any.sa_family == AF_INET6 &&
-            IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr));
+    return false;
 }
 
 bool net_is_ours(const struct sockaddr *address)
 {
     const struct ifaddrs *at;
     struct ifaddrs *list;
-    bool found = is_loopback(address);
+    bool found = net_is_loopback(address); /* no interface lists all of it */
 
     if (getifaddrs(&list) < 0) {
         return false;

@@ -53,8 +53,8 @@ int net_listeners_copy(const struct net_listeners *from,
 
 void net_listeners_close(struct net_listeners *listeners);
 
-/* Whether a socket is bound to an address that only this machine reaches. */
-bool net_is_on_loopback(int fd);
+/* Whether only this machine reaches an address: 127.0.0.0/8 and ::1. */
+bool net_is_loopback(const struct sockaddr *address);
 
 /* Whether an interface of this machine has that address. */
 bool net_is_ours(const struct sockaddr *address);

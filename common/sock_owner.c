@@ -63,13 +63,11 @@ static int put_address(const struct sockaddr_storage *name, __be32 *address_out,
 }
 
 /* Ask for the socket whose own end is the peer's. */
-static int question_fill(struct question *question, int conn)
+static int question_fill(struct question *question,
+                         const struct sockaddr_storage *peer,
+                         const struct sockaddr_storage *own)
 {
     struct inet_diag_sockid *id = &question->request.id;
-    struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
-    struct sockaddr_storage own = { .ss_family = AF_UNSPEC };
-    socklen_t peer_len = sizeof(peer);
-    socklen_t own_len = sizeof(own);
     int family;
 
     *question = (struct question){
@@ -78,12 +76,8 @@ static int question_fill(struct question *question, int conn)
                     .nlmsg_flags = NLM_F_REQUEST },
         .request = { .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0U },
     };
-    if (getpeername(conn, (struct sockaddr *)&peer, &peer_len) < 0 ||
-        getsockname(conn, (struct sockaddr *)&own, &own_len) < 0) {
-        return errno == ENOTCONN ? -ENOENT : -errno;
-    }
-    family = put_address(&peer, id->idiag_src, &id->idiag_sport);
-    if (family < 0 || put_address(&own, id->idiag_dst, &id->idiag_dport) < 0) {
+    family = put_address(peer, id->idiag_src, &id->idiag_sport);
+    if (family < 0 || put_address(own, id->idiag_dst, &id->idiag_dport) < 0) {
         return -EAFNOSUPPORT;
     }
     question->request.sdiag_family = (__u8)family;
@@ -92,12 +86,13 @@ static int question_fill(struct question *question, int conn)
     return 0;
 }
 
-int sock_owner_find(int owner_fd, int conn, uid_t *uid_out)
+int sock_owner_find(int owner_fd, const struct sockaddr_storage *peer,
+                    const struct sockaddr_storage *own, uid_t *uid_out)
 {
     struct question question;
     union answer answer;
     ssize_t n;
-    int rc = question_fill(&question, conn);
+    int rc = question_fill(&question, peer, own);
 
     if (rc < 0) {
         return rc;

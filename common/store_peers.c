@@ -42,11 +42,14 @@ static bool is_owners(struct store_peers *peers, uid_t uid)
     return false;
 }
 
-int store_peers_check(struct store_peers *peers, int conn, struct err *err)
+int store_peers_check(struct store_peers *peers,
+                      const struct sockaddr_storage *peer,
+                      const struct sockaddr_storage *own, struct err *err)
 {
     uid_t uid;
-    int rc = peers->owner_fd < 0 ? peers->owner_fd
-                                 : sock_owner_find(peers->owner_fd, conn, &uid);
+    int rc = peers->owner_fd < 0
+                 ? peers->owner_fd
+                 : sock_owner_find(peers->owner_fd, peer, own, &uid);
 
     if (rc == 0) {
         if (uid == 0 || uid == geteuid() || is_owners(peers, uid)) {

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 struct store_peers {
@@ -27,10 +28,12 @@ void store_peers_init(struct store_peers *peers,
 void store_peers_destroy(struct store_peers *peers);
 
 /*
- * Whether the client at the other end of conn may come in: 0, or -EACCES with
- * a sentence. Where the kernel cannot tell it may; then, once, returns 1 with a
- * sentence about that.
+ * Whether the client at the address peer, who has come to the address own, may
+ * come in: 0, or -EACCES with a sentence. Where the kernel cannot tell it may;
+ * then, once, returns 1 with a sentence about that.
  */
-int store_peers_check(struct store_peers *peers, int conn, struct err *err);
+int store_peers_check(struct store_peers *peers,
+                      const struct sockaddr_storage *peer,
+                      const struct sockaddr_storage *own, struct err *err);
 
 #endif

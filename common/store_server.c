@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,54 +16,40 @@
  * over costs its clients seconds; not all, since others want to be served. */
 #define ACCEPTS_MAX 1024
 #define PAUSE_MS 100
+#define KEEPALIVE_SECONDS 30
 /* Keys of one client that are told, and bytes of each. */
 #define KEYS_SAID 8
 #define KEY_SHOWN ((size_t)200)
 
-/* --- the end -----------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------- */
 
-static void server_closed_maybe(struct store_server *server)
+static void part_closed(struct store_server *server)
 {
-    if (server->n_open > 0 || !LIST_EMPTY(&server->conns)) {
+    if (--server->n_open > 0) {
         return;
     }
     store_peers_destroy(&server->peers);
     if (server->spare_fd >= 0) {
         (void)close(server->spare_fd);
     }
-    if (server->shared != NULL) {
-        buf_destroy(&server->shared->replies);
-        store_destroy(server->shared->store);
-        free(server->shared);
-        server->shared = NULL;
-    }
+    store_destroy(server->store);
+    free(server->conns);
     server->on_closed(server, server->arg);
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void pause_closed(uv_handle_t *handle)
 {
-    struct store_server *server = handle->data;
-
-    server->n_open--;
-    server_closed_maybe(server);
+    part_closed(handle->data);
 }
 
-static void conn_closed(struct store_conn *conn, void *arg)
+static void conns_closed(struct store_conns *conns, void *arg)
 {
-    struct store_server *server = arg;
-
-    LIST_REMOVE(conn, all);
-    server->n_conns--;
-    free(conn);
-    if (server->stopping) {
-        server_closed_maybe(server);
-    }
+    (void)conns;
+    part_closed(arg);
 }
 
 void store_server_stop(struct store_server *server)
 {
-    struct store_conn *conn;
     size_t i;
 
     if (server->stopping) {
@@ -69,76 +57,56 @@ void store_server_stop(struct store_server *server)
     }
     server->stopping = true;
     for (i = 0; i < server->n_listeners; i++) {
-        server->listeners[i].poll.data = server;
-        uv_close((uv_handle_t *)&server->listeners[i].poll, handle_closed);
-        (void)close(server->listeners[i].fd);
+        struct poll_item *item = &server->listeners[i].item;
+
+        if (item->events != 0) {
+            poll_set_remove(&server->conns->polls, item);
+        }
+        (void)close(item->fd);
     }
-    uv_close((uv_handle_t *)&server->pause, handle_closed);
-    LIST_FOREACH(conn, &server->conns, all)
-    {
-        store_conn_stop(conn);
+    uv_close((uv_handle_t *)&server->pause, pause_closed);
+    if (server->conns != NULL) {
+        store_conns_stop(server->conns);
     }
 }
 
-/* --- clients come ------------------------------------------------------------
- */
+/* --- clients come ----------------------------------------------------- */
 
 static void refuse(struct store_server *server, int fd, const char *why)
 {
-    store_complain(server->shared, fd, why);
+    store_conns_complain(server->conns, fd, why);
     (void)close(fd);
 }
 
 /* Whether the client at fd may come in; else it is closed. */
 static bool admit(struct store_server *server,
-                  const struct store_listener *listener, int fd)
+                  const struct store_listener *listener, int fd,
+                  const struct sockaddr_storage *peer)
 {
-    struct store_shared *shared = server->shared;
-    const struct store_conf *conf = store_conf_of(shared->store);
+    struct store_conns *conns = server->conns;
+    const struct store_conf *conf = store_conf_of(server->store);
     struct err err;
     char why[80];
     int rc;
 
-    if (server->n_conns >= conf->max_connections) {
+    if (conns->n >= conf->max_connections) {
         (void)snprintf(why, sizeof(why),
                        "there are %u already (--store-max-connections)",
                        conf->max_connections);
         refuse(server, fd, why);
         return false;
     }
-    rc = listener->loopback ? store_peers_check(&server->peers, fd, &err) : 0;
+    rc = listener->loopback
+             ? store_peers_check(&server->peers, peer, &listener->address, &err)
+             : 0;
     if (rc < 0) {
         refuse(server, fd, err.text);
         return false;
     }
-    if (rc > 0 && shared->complain != NULL) {
-        shared->complain(err.text, shared->complain_arg);
+    if (rc > 0 && conns->complain != NULL) {
+        conns->complain(err.text, conns->complain_arg);
     }
     return true;
-}
-
-static void take(struct store_server *server,
-                 const struct store_listener *listener, int fd)
-{
-    struct store_conn *conn;
-    int rc;
-
-    if (!admit(server, listener, fd)) {
-        return;
-    }
-    conn = malloc(sizeof(*conn));
-    if (conn == NULL) {
-        refuse(server, fd, "out of memory");
-        return;
-    }
-    rc = store_conn_start(conn, server->shared, fd, conn_closed, server);
-    if (rc < 0) {
-        free(conn);
-        log_line(LOG_DEBUG, "store: a client is closed: %s", uv_strerror(rc));
-        return;
-    }
-    LIST_INSERT_HEAD(&server->conns, conn, all);
-    server->n_conns++;
 }
 
 /*
@@ -162,16 +130,26 @@ static bool shed(struct store_server *server, int listen_fd)
     return true;
 }
 
-static void listener_ready(uv_poll_t *poll, int status, int events);
+static void listener_ready(struct poll_item *item, uint32_t events);
+
+static int listeners_ask(struct store_server *server)
+{
+    int rc = 0;
+    size_t i;
+
+    for (i = 0; i < server->n_listeners && rc == 0; i++) {
+        rc = poll_set_ask(&server->conns->polls, &server->listeners[i].item,
+                          EPOLLIN);
+    }
+    return rc;
+}
+
+static void pause_accepting(struct store_server *server);
 
 static void pause_over(uv_timer_t *timer)
 {
-    struct store_server *server = timer->data;
-    size_t i;
-
-    for (i = 0; i < server->n_listeners; i++) {
-        (void)uv_poll_start(&server->listeners[i].poll, UV_READABLE,
-                            listener_ready);
+    if (listeners_ask(timer->data) < 0) {
+        pause_accepting(timer->data);
     }
 }
 
@@ -181,7 +159,7 @@ static void pause_accepting(struct store_server *server)
     size_t i;
 
     for (i = 0; i < server->n_listeners; i++) {
-        (void)uv_poll_stop(&server->listeners[i].poll);
+        poll_set_remove(&server->conns->polls, &server->listeners[i].item);
     }
     (void)uv_timer_start(&server->pause, pause_over, PAUSE_MS, 0);
 }
@@ -190,10 +168,16 @@ static void pause_accepting(struct store_server *server)
 static bool accept_one(struct store_server *server,
                        const struct store_listener *listener)
 {
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+    socklen_t len = sizeof(peer);
+    int fd = accept4(listener->item.fd, (struct sockaddr *)&peer, &len,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0) {
-        take(server, listener, fd);
+        if (admit(server, listener, fd, &peer) &&
+            store_conns_add(server->conns, fd) < 0) {
+            log_line(LOG_DEBUG, "store: no memory for a client");
+        }
         return true;
     }
     switch (errno) {
@@ -201,7 +185,7 @@ static bool accept_one(struct store_server *server,
         return false;
     case EMFILE:
     case ENFILE:
-        if (shed(server, listener->fd)) {
+        if (shed(server, listener->item.fd)) {
             return true;
         }
         break;
@@ -217,55 +201,70 @@ static bool accept_one(struct store_server *server,
     return false;
 }
 
-static void listener_ready(uv_poll_t *poll, int status, int events)
+static void listener_ready(struct poll_item *item, uint32_t events)
 {
-    struct store_listener *listener = poll->data;
+    /* The item is the listener's first member. */
+    struct store_listener *listener = (struct store_listener *)(void *)item;
     int n = 0;
 
-    (void)status; /* accept tells */
-    (void)events;
+    (void)events; /* accept tells */
     while (n < ACCEPTS_MAX && accept_one(listener->server, listener)) {
         n++;
     }
 }
 
-/* --- the beginning
- * ------------------------------------------------------------ */
+/* --- the beginning ------------------------------------------------------- */
 
-static int shared_create(struct store_server *server, uv_loop_t *loop,
-                         const struct store_setup *setup)
+/* Linux gives a connection the options of the socket that listened. */
+static void options_set(int listen_fd)
 {
-    struct store_shared *shared = malloc(sizeof(*shared));
+    const int on = 1;
+    const int seconds = KEEPALIVE_SECONDS;
 
-    if (shared == NULL) {
-        return -ENOMEM;
-    }
-    *shared = (struct store_shared){ .loop = loop,
-                                     .demux = setup->demux,
-                                     .complain = setup->complain,
-                                     .complain_arg = setup->arg,
-                                     .store = store_create(&setup->conf) };
-    server->shared = shared;
-    return shared->store != NULL ? 0 : -ENOMEM;
+    (void)setsockopt(listen_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(listen_fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(listen_fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds,
+                     sizeof(seconds));
+    (void)setsockopt(listen_fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds,
+                     sizeof(seconds));
 }
 
-/* fd is the server's from here on, also where this fails. */
-static int listener_open(struct store_server *server, uv_loop_t *loop, int fd)
+static void listeners_take(struct store_server *server,
+                           const struct net_listeners *listeners)
 {
-    struct store_listener *listener = &server->listeners[server->n_listeners];
-    int rc = uv_poll_init(loop, &listener->poll, fd);
+    size_t i;
 
-    if (rc < 0) {
-        (void)close(fd);
-        return rc;
+    for (i = 0; i < listeners->n; i++) {
+        struct store_listener *listener = &server->listeners[i];
+        socklen_t len = sizeof(listener->address);
+
+        listener->item = (struct poll_item){ .fd = listeners->fds[i],
+                                             .ready = listener_ready };
+        listener->server = server;
+        (void)getsockname(listener->item.fd,
+                          (struct sockaddr *)&listener->address, &len);
+        listener->loopback =
+            net_is_loopback((struct sockaddr *)&listener->address);
+        options_set(listener->item.fd);
     }
-    listener->poll.data = listener;
-    listener->server = server;
-    listener->fd = fd;
-    listener->loopback = net_is_on_loopback(fd);
-    server->n_listeners++;
+    server->n_listeners = listeners->n;
+}
+
+static int conns_create(struct store_server *server, uv_loop_t *loop,
+                        const struct store_setup *setup)
+{
+    struct store_conns *conns = calloc(1, sizeof(*conns));
+
+    if (conns == NULL) {
+        return -ENOMEM;
+    }
+    conns->store = server->store;
+    conns->demux = setup->demux;
+    conns->complain = setup->complain;
+    conns->complain_arg = setup->arg;
+    server->conns = conns;
     server->n_open++;
-    return uv_poll_start(&listener->poll, UV_READABLE, listener_ready);
+    return store_conns_start(conns, loop, conns_closed, server);
 }
 
 int store_server_start(struct store_server *server, uv_loop_t *loop,
@@ -274,7 +273,6 @@ int store_server_start(struct store_server *server, uv_loop_t *loop,
                                          void *arg),
                        void *arg, struct err *err)
 {
-    struct net_listeners rest = setup->listeners;
     int rc;
 
     *server = (struct store_server){ .on_closed = on_closed, .arg = arg };
@@ -283,13 +281,14 @@ int store_server_start(struct store_server *server, uv_loop_t *loop,
     server->n_open = 1;
     store_peers_init(&server->peers, setup->is_ours, setup->arg);
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    rc = shared_create(server, loop, setup);
-    while (rest.n > 0 && rc == 0) {
-        rc = listener_open(server, loop, rest.fds[--rest.n]);
+    server->store = store_create(&setup->conf);
+    rc = server->store != NULL ? conns_create(server, loop, setup) : -ENOMEM;
+    listeners_take(server, &setup->listeners);
+    if (rc == 0) {
+        rc = listeners_ask(server);
     }
-    net_listeners_close(&rest); /* those that nobody has taken */
     if (rc < 0) {
-        store_server_stop(server);
+        store_server_stop(server); /* closes the sockets */
         return err_sys(err, rc, "cannot serve the store");
     }
     return 0;
@@ -305,7 +304,7 @@ static void say_waits_of(const struct store_conn *conn)
     char peer[80];
     size_t i;
 
-    store_peer_text(conn->fd, peer, sizeof(peer));
+    store_peer_text(conn->item.fd, peer, sizeof(peer));
     for (i = 0; i < KEYS_SAID && store_waiter_key(waiter, i, &key); i++) {
         log_line(LOG_DEBUG, "store: %s waits for key %.*s", peer,
                  (int)(key.len < KEY_SHOWN ? key.len : KEY_SHOWN),
@@ -321,10 +320,8 @@ void store_server_say_waiting(const struct store_server *server)
 {
     const struct store_conn *conn;
 
-    LIST_FOREACH(conn, &server->conns, all)
+    LIST_FOREACH(conn, &server->conns->all, all)
     {
-        if (!conn->stopping) {
-            say_waits_of(conn);
-        }
+        say_waits_of(conn);
     }
 }

@@ -9,7 +9,7 @@
 
 #include "common/err.h"
 #include "common/net.h"
-#include "common/store_conn.h"
+#include "common/store_conns.h"
 #include "common/store_peers.h"
 
 /* What a server is told. Zero will do for all but listeners and conf. */
@@ -27,24 +27,21 @@ struct store_setup {
 };
 
 struct store_listener {
-    uv_poll_t poll;
+    struct poll_item item;
     struct store_server *server;
-    int fd;
+    struct sockaddr_storage address;
     bool loopback;
 };
 
-LIST_HEAD(store_conns, store_conn);
-
 struct store_server {
-    struct store_shared *shared;
+    struct store_conns *conns;
+    struct store *store;
     struct store_peers peers;
     struct store_listener listeners[NET_LISTENERS_MAX];
     size_t n_listeners;
     uv_timer_t pause; /* until clients are accepted again */
-    size_t n_open;    /* handles of the server itself that are not closed */
-    struct store_conns conns;
-    size_t n_conns;
-    int spare_fd; /* given up for a moment where there is no other */
+    int n_open;       /* the pause, and conns */
+    int spare_fd;     /* given up for a moment where there is no other */
     bool stopping;
     void (*on_closed)(struct store_server *server, void *arg);
     void *arg;

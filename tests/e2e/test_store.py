@@ -7,6 +7,15 @@ from harness import *
 from store import Store, open_store, text
 
 
+def is_stopped(pid):
+    """Whether all threads of a process are."""
+    states = []
+    for task in os.listdir('/proc/%d/task' % pid):
+        with open('/proc/%d/task/%s/stat' % (pid, task)) as f:
+            states.append(f.read().rsplit(')', 1)[1].split()[0])
+    return set(states) == {'T'}
+
+
 def closed(s):
     """Whether the other end has closed, at once or soon."""
     s.settimeout(LONG)
@@ -236,6 +245,7 @@ def test_a_client_that_has_gone_is_nobodys():
     """The kernel says root of a socket whose process has closed it."""
     with open_store() as store:
         store.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(store.process.pid), 'a stop')
         s = store.connect()
         s.sendall(bytes.fromhex('00cef7853c') + b'\1' + text('/k') + text('v'))
         s.close()
