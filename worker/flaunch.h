@@ -218,6 +218,139 @@ int flaunch_comm_wait(struct flaunch *job, void *comm, uint64_t timeout_ms,
                       struct flaunch_error *error);
 
 /*
+ * A client of a store: flaunch's, torchrun's, or any TCPStore of PyTorch.
+ *
+ * It needs no job: programs may meet at a store as they like. Keys are strings
+ * of up to 8,191 bytes, and are PyTorch's: what one client of either kind has
+ * set, all see. Values are bytes, up to 8 MiB where they are set.
+ *
+ * Each call takes a deadline, which flaunch_deadline makes, and returns by
+ * then. A call that fails with -ETIMEDOUT because of what other clients have
+ * not done leaves the client usable; one that got no answer, or a wrong one,
+ * closes the connection, and all calls after it fail with -ENOTCONN. -ENOTSUP:
+ * the server does not know the request, see each. The sentence of an error
+ * names host, port, key, and how long it took. A client may be used by one
+ * thread at a time.
+ */
+struct flaunch_store;
+
+/* Milliseconds of a clock that never jumps: timeout_ms from now. */
+uint64_t flaunch_deadline(uint64_t timeout_ms);
+
+/*
+ * Connect, trying again and again until the deadline while nobody is there.
+ *
+ * host, port  NULL and 0: the job's, from FLAUNCH_STORE, else MASTER_ADDR and
+ *             MASTER_PORT
+ * release     of the server: "2.2" (and later; also NULL), "2.1", "1.13" (1.9
+ *             to 2.0), or "auto"; that costs 2 s where it is older than 2.2,
+ *             and its other clients wait meanwhile
+ *
+ * store_out is the caller's, for flaunch_store_close. Errors: -EINVAL, -EPROTO
+ * (no such store listens there), -ETIMEDOUT, -ENOMEM.
+ */
+int flaunch_store_connect(struct flaunch_store **store_out, const char *host,
+                          int port, const char *release, uint64_t deadline,
+                          struct flaunch_error *error);
+
+/* store may be NULL. */
+void flaunch_store_close(struct flaunch_store *store);
+
+/* Set a key; returns when it is sent. */
+int flaunch_store_set(struct flaunch_store *store, const char *key,
+                      const void *value, size_t len, uint64_t deadline,
+                      struct flaunch_error *error);
+
+/* The value of a key, which is waited for: *value_out is for free(3), and has
+ * a NUL behind its len bytes. One round trip where the key is there. */
+int flaunch_store_get(struct flaunch_store *store, const char *key,
+                      void **value_out, size_t *len_out, uint64_t deadline,
+                      struct flaunch_error *error);
+
+/* Add delta to a decimal counter, from 0 where the key is missing; sum_out may
+ * be NULL. A value that is no number closes the connection. */
+int flaunch_store_add(struct flaunch_store *store, const char *key,
+                      int64_t delta, int64_t *sum_out, uint64_t deadline,
+                      struct flaunch_error *error);
+
+/*
+ * Set key to desired if it holds expected, or is missing and expected is empty.
+ * *value_out, as of flaunch_store_get, is the value afterwards; expected where
+ * the key is missing and stays so.
+ */
+int flaunch_store_compare_set(struct flaunch_store *store, const char *key,
+                              const void *expected, size_t expected_len,
+                              const void *desired, size_t desired_len,
+                              void **value_out, size_t *len_out,
+                              uint64_t deadline, struct flaunch_error *error);
+
+/* Extend a value, or create it. Not of servers before 2.1. */
+int flaunch_store_append(struct flaunch_store *store, const char *key,
+                         const void *suffix, size_t len, uint64_t deadline,
+                         struct flaunch_error *error);
+
+/* Wait until all of n keys (up to 1,024) exist. */
+int flaunch_store_wait(struct flaunch_store *store, const char *const *keys,
+                       size_t n, uint64_t deadline,
+                       struct flaunch_error *error);
+
+/* Whether all of n keys exist now. */
+int flaunch_store_check(struct flaunch_store *store, const char *const *keys,
+                        size_t n, int *all_out, uint64_t deadline,
+                        struct flaunch_error *error);
+
+/* Remove a key; existed_out may be NULL. */
+int flaunch_store_delete(struct flaunch_store *store, const char *key,
+                         int *existed_out, uint64_t deadline,
+                         struct flaunch_error *error);
+
+/* How many keys there are, of all clients; PyTorch's own init/ counts. */
+int flaunch_store_num_keys(struct flaunch_store *store, int64_t *n_out,
+                           uint64_t deadline, struct flaunch_error *error);
+
+/* All keys, in no order: one free(3) of *keys_out frees array and strings. Of
+ * servers since 2.10. */
+int flaunch_store_list_keys(struct flaunch_store *store, char ***keys_out,
+                            size_t *n_out, uint64_t deadline,
+                            struct flaunch_error *error);
+
+struct flaunch_bytes {
+    void *data;
+    size_t len;
+};
+
+/* Set n keys at once; get n (up to 1,024), each waited for, values_out as of
+ * flaunch_store_get. Not of servers before 2.1. */
+int flaunch_store_multi_set(struct flaunch_store *store,
+                            const char *const *keys,
+                            const struct flaunch_bytes *values, size_t n,
+                            uint64_t deadline, struct flaunch_error *error);
+int flaunch_store_multi_get(struct flaunch_store *store,
+                            const char *const *keys, size_t n,
+                            struct flaunch_bytes *values_out, uint64_t deadline,
+                            struct flaunch_error *error);
+
+/*
+ * Queues, first in, first out, beside the keys. Pop waits for an element where
+ * wait is not 0; -ENODATA: there is none, or another client took it. Of
+ * PyTorch's servers since 2.8 with the libuv backend.
+ */
+int flaunch_store_queue_push(struct flaunch_store *store, const char *queue,
+                             const void *value, size_t len, uint64_t deadline,
+                             struct flaunch_error *error);
+int flaunch_store_queue_pop(struct flaunch_store *store, const char *queue,
+                            int wait, void **value_out, size_t *len_out,
+                            uint64_t deadline, struct flaunch_error *error);
+int flaunch_store_queue_len(struct flaunch_store *store, const char *queue,
+                            int64_t *n_out, uint64_t deadline,
+                            struct flaunch_error *error);
+
+/* Wait until world_size clients have come to a barrier. A key serves once. */
+int flaunch_store_barrier(struct flaunch_store *store, const char *key,
+                          int64_t world_size, uint64_t deadline,
+                          struct flaunch_error *error);
+
+/*
  * Leave message, whose first line should say it all, for the report of the
  * launcher: written to the file that TORCHELASTIC_ERROR_FILE names, as
  * PyTorch's
