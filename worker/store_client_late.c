@@ -202,6 +202,23 @@ static int barrier_timed_out(const struct store_call *call, int64_t world_size)
                             world_size, call->key);
 }
 
+/* The server has closed on a BARRIER: it knows none, or the key is no counter.
+ */
+static int barrier_otherwise(const struct store_call *call, int64_t world_size)
+{
+    struct store_client *client = call->client;
+    bool exists = false;
+    int rc = store_client_check(client, call->key, call->deadline_ms, &exists,
+                                call->err);
+
+    if (rc == 0 && exists) {
+        return err_set(call->err, -EINVAL,
+                       "store %s port %u: what is at barrier %s is no number",
+                       client->host, client->port, call->key);
+    }
+    return rc < 0 ? rc : barrier_of_keys(call, world_size);
+}
+
 int store_client_barrier(struct store_client *client, const char *key,
                          int64_t world_size, uint64_t deadline_ms,
                          struct err *err)
@@ -236,5 +253,5 @@ int store_client_barrier(struct store_client *client, const char *key,
         return 0;
     }
     rc = store_call_lost_or_unknown(&call, rc, "PyTorch 2.12 or later has it");
-    return rc == -ENOTSUP ? barrier_of_keys(&call, world_size) : rc;
+    return rc == -ENOTSUP ? barrier_otherwise(&call, world_size) : rc;
 }
