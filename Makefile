@@ -377,6 +377,18 @@ check-gpu:
 	@$(MAKE) --no-print-directory tests-built
 	python3 tests/run.py --build $(BUILD) e2e/test_gpu
 
+# Lines of the store's pure modules that its tests reach; at least 95 %.
+COVERED := $(addprefix build/coverage/tests/,unit/test_common unit/test_store \
+	unit/test_store_session unit/test_store_vectors unit/test_store_client \
+	fuzz/fuzz_store_session fuzz/fuzz_store_proto fuzz/fuzz_store_reply \
+	fuzz/fuzz_store_model)
+.PHONY: coverage
+coverage:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory BUILD=build/coverage OPT=-O0 SAN= \
+		SANFLAGS=--coverage $(COVERED)
+	tests/tools/coverage build/coverage
+
 # Headers and libraries of CUDA and NCCL where the machine has none.
 .PHONY: deps-nvidia
 deps-nvidia:

@@ -1,6 +1,7 @@
 /*
  * The small parts everybody uses: errors, bytes, parsing, clock.
  */
+#include "common/log_limit.h"
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/err.h"
@@ -216,9 +217,65 @@ static void deadlines_end_and_never_overflow(void **state)
     assert_in_range(clock_poll_ms(clock_deadline(5000)), 1, 5000);
 }
 
+static void what_is_said_often_is_said_seldom(void **state)
+{
+    struct log_limit limit = { 0 };
+    size_t n_left_out;
+    int n_said = 0;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 100; i++) {
+        n_said += log_limit_take(&limit, 1000, &n_left_out);
+        assert_int_equal(n_left_out, 0);
+    }
+    assert_int_equal(n_said, LOG_LIMIT_LINES);
+    assert_false(log_limit_take(&limit, 1000 + LOG_LIMIT_MS - 1, &n_left_out));
+    assert_true(log_limit_take(&limit, 1000 + LOG_LIMIT_MS, &n_left_out));
+    assert_int_equal(n_left_out, 101 - LOG_LIMIT_LINES);
+    assert_true(log_limit_take(&limit, 1000 + LOG_LIMIT_MS, &n_left_out));
+    assert_int_equal(n_left_out, 0);
+}
+
+static void sizes_have_units(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+        uint64_t bytes;
+    } rows[] = {
+        { "8192", 0, 8192 },
+        { "8K", 0, 8192 },
+        { "2M", 0, 2097152 },
+        { "1G", 0, 1073741824 },
+        { "", -EINVAL, 0 },
+        { "K", -EINVAL, 0 },
+        { "8k", -EINVAL, 0 },
+        { "8KB", -EINVAL, 0 },
+        { "1.5M", -EINVAL, 0 },
+        { "-1", -EINVAL, 0 },
+        { "5", -ERANGE, 0 },
+        { "3G", -ERANGE, 0 },
+        { "9223372036854775807G", -ERANGE, 0 },
+        { "99999999999999999999999", -EINVAL, 0 },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t bytes = 0;
+
+        assert_int_equal(parse_size(rows[i].text, 10, 2147483648, &bytes),
+                         rows[i].rc);
+        assert_true(bytes == rows[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_often_is_said_seldom),
+        cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(a_sentence_is_kept_with_its_code),
         cmocka_unit_test(a_long_sentence_is_cut),
         cmocka_unit_test(bytes_grow_and_are_consumed),

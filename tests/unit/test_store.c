@@ -196,6 +196,24 @@ static void a_waiter_is_released_by_the_last_key(void **state)
     assert_int_equal(store_n_keys(store), 2); /* waited-for keys are none */
 }
 
+static void what_a_waiter_misses_is_told(void **state)
+{
+    struct store *store = *state;
+    int n_done = 0;
+    struct store_waiter waiter = { .done = count_done, .arg = &n_done };
+    struct bytes key;
+
+    assert_false(store_waiter_key(&waiter, 0, &key));
+    assert_int_equal(store_wait(store, &waiter, text("a")), 0);
+    assert_int_equal(store_wait(store, &waiter, text("b")), 0);
+    assert_true(store_waiter_key(&waiter, 0, &key));
+    assert_int_equal(key.data[0], 'b');
+    assert_true(store_waiter_key(&waiter, 1, &key));
+    assert_int_equal(key.data[0], 'a');
+    assert_false(store_waiter_key(&waiter, 2, &key));
+    store_wait_cancel(store, &waiter);
+}
+
 static void a_cancelled_waiter_hears_nothing(void **state)
 {
     struct store *store = *state;
@@ -478,6 +496,7 @@ int main(void)
         TEST(compare_set_answers_as_a_tcpstore),
         TEST(appending_creates_and_extends),
         TEST(a_waiter_is_released_by_the_last_key),
+        TEST(what_a_waiter_misses_is_told),
         TEST(a_cancelled_waiter_hears_nothing),
         TEST(a_walk_meets_every_key),
         TEST(queues_are_first_in_first_out),

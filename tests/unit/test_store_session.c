@@ -300,6 +300,57 @@ static void a_watcher_that_does_not_read_is_cut_off(void **state)
     buf_destroy(&out);
 }
 
+/* Whose connection is cut should be able to read why. */
+static void each_end_has_its_sentence(void **state)
+{
+    static const struct {
+        const char *request; /* behind the hello */
+        size_t len;
+        int rc;
+        const char *words;
+    } rows[] = {
+        { "\0\xce\xf7\x85\x3c", 5, -EPROTO, "VALIDATE a second time" },
+        { "\x13", 1, -EPROTO, "no request has the number 19" },
+        { "\1\1\0\0\0\0\0\0\0k\1\0\0\0\0\0\0\0x"
+          "\4\1\0\0\0\0\0\0\0k\1\0\0\0\0\0\0\0",
+          37, -EINVAL, "ADD on a value that is no number" },
+        { "\1\1\0\0\0\0\0\0\0k\0\0\0\0\0\0\0\0"
+          "\1\1\0\0\0\0\0\0\0l\0\0\0\0\0\0\0\0",
+          36, -EDQUOT, "SET: 1 keys are there already" },
+        { "\6\1\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0"
+          "----------------------------------------------------------------"
+          "------------------------------------",
+          117, -ENOSPC, "WAIT: the store would need more than 200 bytes" },
+        { "\4\xff\xff\0\0\0\0\0\0", 9, -EMSGSIZE, "ADD: a key of 65535" },
+    };
+    struct client *client = *state;
+    struct store_conf conf = STORE_CONF_DEFAULT;
+    size_t i;
+
+    conf.max_keys = 1;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct store_session session;
+        struct buf out = { 0 };
+        struct store *store;
+        struct err err;
+
+        conf.max_memory = rows[i].rc == -ENOSPC ? 200 : STORE_MEMORY_MAX;
+        store = store_create(&conf);
+        assert_non_null(store);
+        store_session_init(&session, store, &out, wake, client);
+        assert_int_equal(
+            store_session_feed(&session, hello, sizeof(hello), &err), 0);
+        assert_int_equal(store_session_feed(&session,
+                                            (const uint8_t *)rows[i].request,
+                                            rows[i].len, &err),
+                         rows[i].rc);
+        assert_non_null(strstr(err.text, rows[i].words));
+        store_session_destroy(&session);
+        store_destroy(store);
+        buf_destroy(&out);
+    }
+}
+
 static void an_idle_session_holds_no_buffer(void **state)
 {
     struct client *client = *state;
@@ -381,6 +432,7 @@ int main(void)
         TEST(the_memory_of_requests_is_the_stores),
         TEST(a_watcher_that_does_not_read_is_cut_off),
         TEST(one_request_has_a_limit),
+        TEST(each_end_has_its_sentence),
         TEST(an_idle_session_holds_no_buffer),
         TEST(another_sessions_key_wakes_a_waiter),
         TEST(a_waiter_that_leaves_is_forgotten),
