@@ -332,3 +332,12 @@ s.set('/k', 'old')
 sys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')
 ''' % os.path.dirname(os.path.abspath(__file__)), cwd=d)
     assert r.code == 0, r
+
+
+def test_work_is_shared_out_by_the_example():
+    for n in (1, 3):
+        r = flaunch('--nproc_per_node=%d' % n, example('store'), '30')
+        assert r.code == 0, r
+        shares = [int(x) for x in re.findall(r'^rank \d: (\d+) pieces$', r.out,
+                                             re.M)]
+        assert len(shares) == n and sum(shares) == 30, r
