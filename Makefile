@@ -226,8 +226,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/parts.a
 # The n-th call of these fails where a test says so. libuv is the shared one:
 # its own allocations must not be wrapped, since it aborts where one fails.
 WRAPPED := malloc calloc realloc strdup uv_async_init uv_loop_init uv_tcp_open \
-	uv_listen uv_accept uv_read_start uv_write uv_try_write uv_poll_init \
-	uv_poll_start uv_signal_init uv_signal_start pthread_create
+	uv_read_start uv_write uv_try_write uv_poll_init \
+	uv_poll_start uv_signal_init uv_signal_start pthread_create \
+	accept4 epoll_create1 epoll_ctl
 WRAP := $(foreach f,$(WRAPPED),-Wl,--wrap=$(f))
 $(BUILD)/tests/fault/%: $(BUILD)/tests/fault/%.o \
 		$(BUILD)/tests/fault/wrap.o $(BUILD)/parts.a 
@@ -345,6 +346,13 @@ bench-nodes:
 	@tests/tools/deps build test bench
 	@$(MAKE) --no-print-directory all $(BENCH)
 	python3 tests/bench/nodes.py --build $(BUILD)
+
+# The store beside redis, PyTorch's (TORCH_PYTHON) and a bare echo.
+.PHONY: bench-store
+bench-store:
+	@tests/tools/deps build bench bench-store
+	@$(MAKE) --no-print-directory all $(BENCH) $(PROGS)
+	python3 tests/bench/store.py --build $(BUILD)
 
 # Real PyTorch (TORCH_PYTHON), Open MPI, MPICH, Slurm (as root) and Horovod
 # (HOROVOD_PYTHON, which is made where it is not given).

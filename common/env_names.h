@@ -33,6 +33,10 @@
 /* Kubernetes: the number of an Indexed Job's pod */
 #define ENV_JOB_COMPLETION_INDEX "JOB_COMPLETION_INDEX"
 
+/* systemd's, for flaunch --store-only: sockets that the parent left */
+#define ENV_LISTEN_PID "LISTEN_PID" /* whom they are for */
+#define ENV_LISTEN_FDS "LISTEN_FDS" /* how many, from descriptor 3 on */
+
 /* ours, set for each worker */
 #define ENV_FLAUNCH_RUN_ID "FLAUNCH_RUN_ID"
 #define ENV_FLAUNCH_RANK "FLAUNCH_RANK"

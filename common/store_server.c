@@ -191,6 +191,7 @@ static bool accept_one(struct store_server *server,
         break;
     case ENOMEM:
     case ENOBUFS:
+    case EINVAL: /* a socket of the parent's that is none any more */
         break;
     default:
         return true; /* the client has gone already */

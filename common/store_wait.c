@@ -94,17 +94,24 @@ bool store_waiter_key(const struct store_waiter *waiter, size_t number,
     return true;
 }
 
-void store_wait_cancel(struct store *store, struct store_waiter *waiter)
+/* Destroy all links of one waiter or watcher, and entries that were there for
+ * them only. */
+static void links_cancel(struct store *store, struct store_links *links)
 {
     struct store_link *link;
 
-    while ((link = LIST_FIRST(&waiter->links)) != NULL) {
+    while ((link = LIST_FIRST(links)) != NULL) {
         struct store_entry *entry = link->entry;
 
         link_destroy(store, link);
-        assert(LIST_FIRST(&waiter->links) != link);
+        assert(LIST_FIRST(links) != link); /* for the analyzer */
         store_entry_drop(store, entry);
     }
+}
+
+void store_wait_cancel(struct store *store, struct store_waiter *waiter)
+{
+    links_cancel(store, &waiter->links);
     waiter->n_missing = 0;
 }
 
@@ -133,15 +140,7 @@ int store_watch(struct store *store, struct store_watcher *watcher,
 
 void store_watch_cancel(struct store *store, struct store_watcher *watcher)
 {
-    struct store_link *link;
-
-    while ((link = LIST_FIRST(&watcher->links)) != NULL) {
-        struct store_entry *entry = link->entry;
-
-        link_destroy(store, link);
-        assert(LIST_FIRST(&watcher->links) != link);
-        store_entry_drop(store, entry);
-    }
+    links_cancel(store, &watcher->links);
 }
 
 void store_entry_changed(const struct store_entry *entry,

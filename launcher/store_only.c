@@ -1,5 +1,6 @@
 #include "launcher/store_only.h"
 
+#include "common/env_names.h"
 #include "common/log.h"
 #include "common/parse.h"
 #include "common/store_host.h"
@@ -35,8 +36,8 @@ static void complain(const char *text, void *arg)
 /* How many there are, as the environment says. */
 static int64_t inherited_count(void)
 {
-    const char *pid_text = getenv("LISTEN_PID");
-    const char *n_text = getenv("LISTEN_FDS");
+    const char *pid_text = getenv(ENV_LISTEN_PID);
+    const char *n_text = getenv(ENV_LISTEN_FDS);
     int64_t pid;
     int64_t n;
 

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <uv.h>
 
@@ -59,11 +61,6 @@ WRAP(int, UV_EMFILE, uv_async_init,
      (loop, async, callback))
 WRAP(int, UV_EMFILE, uv_loop_init, (uv_loop_t * loop), (loop))
 WRAP(int, UV_EINVAL, uv_tcp_open, (uv_tcp_t * tcp, uv_os_sock_t fd), (tcp, fd))
-WRAP(int, UV_EADDRINUSE, uv_listen,
-     (uv_stream_t * stream, int backlog, uv_connection_cb callback),
-     (stream, backlog, callback))
-WRAP(int, UV_EMFILE, uv_accept, (uv_stream_t * server, uv_stream_t *client),
-     (server, client))
 WRAP(int, UV_EINVAL, uv_read_start,
      (uv_stream_t * stream, uv_alloc_cb alloc, uv_read_cb callback),
      (stream, alloc, callback))
@@ -88,3 +85,10 @@ WRAP(int, EAGAIN, pthread_create,
      (pthread_t * thread, const pthread_attr_t *attributes,
       void *(*run)(void *), void *arg),
      (thread, attributes, run, arg))
+WRAP(int, (errno = EMFILE, -1), accept4,
+     (int listener, struct sockaddr *address, socklen_t *len, int flags),
+     (listener, address, len, flags))
+WRAP(int, (errno = EMFILE, -1), epoll_create1, (int flags), (flags))
+WRAP(int, (errno = ENOMEM, -1), epoll_ctl,
+     (int epoll, int op, int fd, struct epoll_event *event),
+     (epoll, op, fd, event))

@@ -323,6 +323,43 @@ static void addresses_of_this_machine_are_known(void **state)
     }
 }
 
+/* Several sockets of ours share a port; nobody else gets it. */
+static void a_port_has_several_queues(void **state)
+{
+    struct net_where where = { .scope = NET_LOOPBACK };
+    struct net_listeners listeners;
+    struct net_listeners copy;
+    struct net_listeners rival;
+    size_t i;
+
+    (void)state;
+    assert_int_equal(net_listeners_for(0), 1);
+    assert_int_equal(net_listeners_for(2999), 1);
+    assert_int_equal(net_listeners_for(18000), 7);
+    assert_int_equal(net_listeners_for(10000000), NET_LISTENERS_MAX);
+    assert_int_equal(net_listeners_open(&where, 4, &listeners, NULL), 0);
+    assert_int_equal(listeners.n, 4);
+    for (i = 0; i < listeners.n; i++) {
+        struct sockaddr_in name;
+        socklen_t len = sizeof(name);
+
+        assert_int_equal(
+            getsockname(listeners.fds[i], (struct sockaddr *)&name, &len), 0);
+        assert_int_equal(net_port_of((struct sockaddr *)&name), listeners.port);
+        assert_true(net_is_loopback((struct sockaddr *)&name));
+        assert_int_equal(fcntl(listeners.fds[i], F_GETFD), FD_CLOEXEC);
+    }
+    where.port = listeners.port;
+    assert_int_equal(net_listeners_open(&where, 1, &rival, NULL), -EADDRINUSE);
+    assert_int_equal(net_listeners_open(&where, 4, &rival, NULL), -EADDRINUSE);
+    assert_int_equal(net_listeners_copy(&listeners, &copy), 0);
+    net_listeners_close(&listeners);
+    assert_int_equal(net_listeners_open(&where, 1, &rival, NULL), -EADDRINUSE);
+    net_listeners_close(&copy);
+    assert_int_equal(net_listeners_open(&where, 1, &rival, NULL), 0);
+    net_listeners_close(&rival);
+}
+
 static void one_address_can_be_listened_at(void **state)
 {
     struct sockaddr_in address;
@@ -363,6 +400,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_of_this_machine_are_known),
         cmocka_unit_test(one_address_can_be_listened_at),
+        cmocka_unit_test(a_port_has_several_queues),
         TEST(the_smallest_quota_of_version_2_counts),
         TEST(a_quota_of_version_1_counts),
         TEST(no_quota_is_none),
