@@ -417,6 +417,8 @@ lint:
 
 .PHONY: lint-built
 # cppcheck knows no system header; the lists of queue.h are macros it must see.
+# It takes a pointer to a variable that is put into a struct for a use of the
+# variable (ctuuninitvar).
 lint-built: QUEUE_H := $(firstword $(wildcard /usr/include/*/sys/queue.h \
 	/usr/include/sys/queue.h))
 lint-built:
@@ -425,6 +427,7 @@ lint-built:
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 		--enable=warning,performance,portability \
 		--suppress=missingIncludeSystem --suppress=missingInclude \
+		--suppress=ctuuninitvar \
 		--include=$(QUEUE_H) common launcher worker
 	@printf '%s\n' $(COMMON) $(LAUNCHER) $(WORKER) | grep -v _check.c | \
 		xargs -P 2 -n 6 sh -c 'clang-tidy --quiet "$$@" \

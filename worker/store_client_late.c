@@ -63,7 +63,7 @@ int store_client_list_keys(struct store_client *client, uint64_t deadline_ms,
 {
     const struct store_call call = { client, STORE_OP_LIST_KEYS, NULL,
                                      deadline_ms, err };
-    struct store_reply reply;
+    struct store_reply reply = { .n_strings = 0 };
     int rc = store_call_begin(&call);
 
     if (rc == 0) {
@@ -78,7 +78,7 @@ int store_client_ping(struct store_client *client, uint32_t nonce,
 {
     const struct store_call call = { client, STORE_OP_PING, NULL, deadline_ms,
                                      err };
-    struct store_reply reply;
+    struct store_reply reply = { .n_strings = 0 };
     int rc = store_call_begin(&call);
 
     if (rc == 0 && buf_append_u32(&client->out, nonce) < 0) {
@@ -107,7 +107,7 @@ int store_client_queue_push(struct store_client *client, const char *key,
 {
     const struct store_call call = { client, STORE_OP_QUEUE_PUSH, key,
                                      deadline_ms, err };
-    struct store_reply reply;
+    struct store_reply reply = { .n_strings = 0 };
     int rc = store_call_begin_key(&call);
 
     if (rc == 0) {
@@ -130,7 +130,7 @@ int store_client_queue_pop(struct store_client *client, const char *key,
 {
     const struct store_call call = { client, STORE_OP_QUEUE_POP, key,
                                      deadline_ms, err };
-    struct store_reply reply;
+    struct store_reply reply = { .n_strings = 0 };
     size_t at;
     int rc = wait ? store_client_wait(client, key, deadline_ms, err) : 0;
 
@@ -157,7 +157,7 @@ int store_client_queue_len(struct store_client *client, const char *key,
 {
     const struct store_call call = { client, STORE_OP_QUEUE_LEN, key,
                                      deadline_ms, err };
-    struct store_reply reply;
+    struct store_reply reply = { .n_strings = 0 };
     int rc = store_call_begin_key(&call);
 
     if (rc == 0) {
@@ -225,7 +225,7 @@ int store_client_barrier(struct store_client *client, const char *key,
 {
     const struct store_call call = { client, STORE_OP_BARRIER, key, deadline_ms,
                                      err };
-    struct store_reply reply;
+    struct store_reply reply = { .n_strings = 0 };
     int rc;
 
     if (store_opcode(client->dialect, STORE_OP_BARRIER) < 0) {
