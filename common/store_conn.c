@@ -219,6 +219,9 @@ static void conn_read(struct store_conn *conn)
     if (n == 0) {
         /* What came before the EOF is answered; a pending WAIT is dropped. */
         conn->eof = true;
+        if (store_session_undecided(&conn->session)) {
+            store_conn_settle(conn); /* no byte can follow */
+        }
         return;
     }
     if (!conn_is_agents(conn, data, (size_t)n)) {

@@ -199,6 +199,12 @@ int store_only_run(const struct options *options, const char *hostname,
                       options->program[0]);
         return EXIT_USAGE;
     }
+    if (options_flag(options, OPT_DRY_RUN) ||
+        options_flag(options, OPT_EXPLAIN)) {
+        (void)err_set(err, -EINVAL,
+                      "--store-only excludes --dry-run and --explain");
+        return EXIT_USAGE;
+    }
     if (store_options_resolve(options, &setup.conf, err) < 0 ||
         resolve_where(options, &where, err) < 0) {
         return EXIT_USAGE;

@@ -32,6 +32,30 @@ static int usage(struct flaunch_error *error, const char *what)
     return fail_set(error, FLAUNCH_USAGE, -EINVAL, "%s", what);
 }
 
+/* What would otherwise be our crash is the caller's mistake. */
+static int check_keys(const struct flaunch_store *store,
+                      const char *const *keys, size_t n,
+                      struct flaunch_error *error)
+{
+    size_t i;
+
+    if (store == NULL || (keys == NULL && n > 0)) {
+        return usage(error, "flaunch_store: no store, or no keys");
+    }
+    for (i = 0; i < n; i++) {
+        if (keys[i] == NULL) {
+            return usage(error, "flaunch_store: a key is NULL");
+        }
+    }
+    return 0;
+}
+
+static int check_key(const struct flaunch_store *store, const char *key,
+                     struct flaunch_error *error)
+{
+    return check_keys(store, &key, 1, error);
+}
+
 static struct bytes bytes_of(const void *data, size_t len)
 {
     return (struct bytes){ .data = data, .len = len };
@@ -131,11 +155,13 @@ int flaunch_store_set(struct flaunch_store *store, const char *key,
                       struct flaunch_error *error)
 {
     struct err err = { 0 };
+    int rc = check_key(store, key, error);
 
-    return done(error,
-                store_client_set(&store->client, key, bytes_of(value, len),
-                                 deadline, &err),
-                &err);
+    return rc < 0 ? rc
+                  : done(error,
+                         store_client_set(&store->client, key,
+                                          bytes_of(value, len), deadline, &err),
+                         &err);
 }
 
 int flaunch_store_append(struct flaunch_store *store, const char *key,
@@ -143,11 +169,14 @@ int flaunch_store_append(struct flaunch_store *store, const char *key,
                          struct flaunch_error *error)
 {
     struct err err = { 0 };
+    int rc = check_key(store, key, error);
 
-    return done(error,
-                store_client_append(&store->client, key, bytes_of(suffix, len),
-                                    deadline, &err),
-                &err);
+    return rc < 0 ? rc
+                  : done(error,
+                         store_client_append(&store->client, key,
+                                             bytes_of(suffix, len), deadline,
+                                             &err),
+                         &err);
 }
 
 int flaunch_store_get(struct flaunch_store *store, const char *key,
@@ -156,8 +185,12 @@ int flaunch_store_get(struct flaunch_store *store, const char *key,
 {
     struct buf value = { 0 };
     struct err err = { 0 };
-    int rc = store_client_get(&store->client, key, deadline, &value, &err);
+    int rc = check_key(store, key, error);
 
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_client_get(&store->client, key, deadline, &value, &err);
     return rc < 0 ? done(error, rc, &err)
                   : hand_over(&value, value_out, len_out, error);
 }
@@ -168,8 +201,12 @@ int flaunch_store_add(struct flaunch_store *store, const char *key,
 {
     struct err err = { 0 };
     int64_t sum = 0;
-    int rc = store_client_add(&store->client, key, delta, deadline, &sum, &err);
+    int rc = check_key(store, key, error);
 
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_client_add(&store->client, key, delta, deadline, &sum, &err);
     if (rc == 0 && sum_out != NULL) {
         *sum_out = sum;
     }
@@ -184,10 +221,14 @@ int flaunch_store_compare_set(struct flaunch_store *store, const char *key,
 {
     struct buf value = { 0 };
     struct err err = { 0 };
-    int rc = store_client_compare_set(
+    int rc = check_key(store, key, error);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_client_compare_set(
         &store->client, key, bytes_of(expected, expected_len),
         bytes_of(desired, desired_len), deadline, &value, &err);
-
     return rc < 0 ? done(error, rc, &err)
                   : hand_over(&value, value_out, len_out, error);
 }
@@ -198,8 +239,12 @@ int flaunch_store_delete(struct flaunch_store *store, const char *key,
 {
     struct err err = { 0 };
     bool existed = false;
-    int rc = store_client_delete(&store->client, key, deadline, &existed, &err);
+    int rc = check_key(store, key, error);
 
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_client_delete(&store->client, key, deadline, &existed, &err);
     if (rc == 0 && existed_out != NULL) {
         *existed_out = existed;
     }
@@ -212,10 +257,13 @@ int flaunch_store_wait(struct flaunch_store *store, const char *const *keys,
                        size_t n, uint64_t deadline, struct flaunch_error *error)
 {
     struct err err = { 0 };
+    int rc = check_keys(store, keys, n, error);
 
-    return done(error,
-                store_client_wait_all(&store->client, keys, n, deadline, &err),
-                &err);
+    return rc < 0 || n == 0 ? rc
+                            : done(error,
+                                   store_client_wait_all(&store->client, keys,
+                                                         n, deadline, &err),
+                                   &err);
 }
 
 int flaunch_store_check(struct flaunch_store *store, const char *const *keys,
@@ -224,9 +272,12 @@ int flaunch_store_check(struct flaunch_store *store, const char *const *keys,
 {
     struct err err = { 0 };
     bool all = false;
-    int rc =
-        store_client_check_all(&store->client, keys, n, deadline, &all, &err);
+    int rc = check_keys(store, keys, n, error);
 
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_client_check_all(&store->client, keys, n, deadline, &all, &err);
     if (rc == 0) {
         *all_out = all;
     }
@@ -237,10 +288,13 @@ int flaunch_store_num_keys(struct flaunch_store *store, int64_t *n_out,
                            uint64_t deadline, struct flaunch_error *error)
 {
     struct err err = { 0 };
+    int rc = check_keys(store, NULL, 0, error);
 
-    return done(error,
-                store_client_num_keys(&store->client, deadline, n_out, &err),
-                &err);
+    return rc < 0 ? rc
+                  : done(error,
+                         store_client_num_keys(&store->client, deadline, n_out,
+                                               &err),
+                         &err);
 }
 
 int flaunch_store_list_keys(struct flaunch_store *store, char ***keys_out,
@@ -260,11 +314,15 @@ int flaunch_store_multi_set(struct flaunch_store *store,
                             const struct flaunch_bytes *values, size_t n,
                             uint64_t deadline, struct flaunch_error *error)
 {
-    struct bytes *copy = calloc(n + 1, sizeof(*copy));
+    struct bytes *copy;
     struct err err = { 0 };
     size_t i;
-    int rc;
+    int rc = check_keys(store, keys, n, error);
 
+    if (rc < 0 || n == 0) {
+        return rc;
+    }
+    copy = calloc(n, sizeof(*copy));
     if (copy == NULL) {
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
@@ -301,10 +359,14 @@ int flaunch_store_multi_get(struct flaunch_store *store,
                             struct flaunch_bytes *values_out, uint64_t deadline,
                             struct flaunch_error *error)
 {
-    struct buf *values = calloc(n + 1, sizeof(*values));
+    struct buf *values;
     struct err err = { 0 };
-    int rc;
+    int rc = check_keys(store, keys, n, error);
 
+    if (rc < 0 || n == 0) {
+        return rc;
+    }
+    values = calloc(n, sizeof(*values));
     if (values == NULL) {
         return fail_set(error, FLAUNCH_SYSTEM, -ENOMEM, "out of memory");
     }
@@ -323,11 +385,14 @@ int flaunch_store_queue_push(struct flaunch_store *store, const char *queue,
                              struct flaunch_error *error)
 {
     struct err err = { 0 };
+    int rc = check_key(store, queue, error);
 
-    return done(error,
-                store_client_queue_push(&store->client, queue,
-                                        bytes_of(value, len), deadline, &err),
-                &err);
+    return rc < 0 ? rc
+                  : done(error,
+                         store_client_queue_push(&store->client, queue,
+                                                 bytes_of(value, len), deadline,
+                                                 &err),
+                         &err);
 }
 
 int flaunch_store_queue_pop(struct flaunch_store *store, const char *queue,
@@ -336,9 +401,13 @@ int flaunch_store_queue_pop(struct flaunch_store *store, const char *queue,
 {
     struct buf value = { 0 };
     struct err err = { 0 };
-    int rc = store_client_queue_pop(&store->client, queue, wait != 0, deadline,
-                                    &value, &err);
+    int rc = check_key(store, queue, error);
 
+    if (rc < 0) {
+        return rc;
+    }
+    rc = store_client_queue_pop(&store->client, queue, wait != 0, deadline,
+                                &value, &err);
     return rc < 0 ? done(error, rc, &err)
                   : hand_over(&value, value_out, len_out, error);
 }

@@ -95,6 +95,7 @@ def test_store_only_says_what_is_wrong():
                 (['--store-max-value-bytes', '5G'], 2,
                  '--store-max-value-bytes=5G: '),
                 (['--store-max-memory', '1K'], 2, '--store-max-memory=1K: '),
+                (['--dry-run'], 2, 'excludes --dry-run'),
                 (['./train'], 2, 'starts no program: ./train')):
             r = flaunch('--store-only', *args)
             assert r.code == code and words in r.err and r.out == '', (args, r)
@@ -292,6 +293,16 @@ def test_half_a_client_is_answered():
                 break
             got += piece
         assert got == struct.pack('<Q', 1) + b'v', got
+
+
+def test_half_a_client_of_1_13_is_answered():
+    """No value can follow its key any more: it is a DELETE_KEY."""
+    with open_store() as store:
+        s = store.connect()
+        s.sendall(b'\0' + text('/k') + text('v') + b'\x08' + text('/k'))
+        s.shutdown(socket.SHUT_WR)
+        got = b''.join(iter(lambda: s.recv(100), b''))
+        assert got == struct.pack('<Q', 1), got
 
 
 def test_a_client_that_reads_late_gets_everything():

@@ -7,6 +7,7 @@
 #include "tests/unit/listening.h"
 #include "tests/unit/served_store.h"
 #include "tests/unit/unit.h"
+#include "worker/flaunch.h"
 #include "worker/store_client.h"
 #include "worker/store_reply.h"
 
@@ -657,6 +658,57 @@ static void what_is_too_long_is_not_sent(void **state)
     store_client_close(&client);
 }
 
+static void mistakes_of_the_caller_are_errors(void **state)
+{
+    static const char *const keys[] = { "k", NULL };
+    struct fixture *fixture = *state;
+    uint64_t deadline = flaunch_deadline(LONG_MS);
+    struct flaunch_bytes values[1];
+    struct flaunch_store *store;
+    struct flaunch_error error;
+    void *value;
+    size_t len;
+    int64_t n;
+    int yes;
+
+    assert_int_equal(
+        flaunch_store_connect(&store, "127.0.0.1", 0, NULL, deadline, &error),
+        -EINVAL);
+    assert_int_equal(error.domain, FLAUNCH_USAGE);
+    assert_int_equal(flaunch_store_connect(&store, "127.0.0.1", fixture->port,
+                                           "3.0", deadline, &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "release is none of"));
+    assert_int_equal(flaunch_store_connect(&store, "127.0.0.1", fixture->port,
+                                           "2.2", deadline, &error),
+                     0);
+    assert_int_equal(flaunch_store_set(NULL, "k", "v", 1, deadline, &error),
+                     -EINVAL);
+    assert_int_equal(flaunch_store_set(store, NULL, "v", 1, deadline, &error),
+                     -EINVAL);
+    assert_int_equal(
+        flaunch_store_get(store, NULL, &value, &len, deadline, NULL), -EINVAL);
+    assert_int_equal(flaunch_store_wait(store, keys, 2, deadline, &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "a key is NULL"));
+    assert_int_equal(flaunch_store_wait(store, NULL, 1, deadline, &error),
+                     -EINVAL);
+    assert_int_equal(flaunch_store_num_keys(NULL, &n, deadline, NULL), -EINVAL);
+    /* Nothing asked for is nothing wrong. */
+    assert_int_equal(flaunch_store_wait(store, NULL, 0, deadline, &error), 0);
+    assert_int_equal(
+        flaunch_store_multi_get(store, NULL, 0, values, deadline, &error), 0);
+    assert_int_equal(
+        flaunch_store_multi_set(store, NULL, NULL, 0, deadline, &error), 0);
+    assert_int_equal(
+        flaunch_store_check(store, NULL, 0, &yes, deadline, &error), 0);
+    assert_true(yes);
+    assert_int_equal(flaunch_store_num_keys(store, &n, deadline, &error), 0);
+    assert_true(n == 0);
+    flaunch_store_close(store);
+    flaunch_store_close(NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -676,6 +728,7 @@ int main(void)
         cmocka_unit_test(a_server_of_1_13_is_found_out),
         cmocka_unit_test(releases_are_named),
         TEST(what_is_too_long_is_not_sent),
+        TEST(mistakes_of_the_caller_are_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

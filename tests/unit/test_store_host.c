@@ -333,6 +333,36 @@ static void a_port_in_use_is_told(void **state)
                      -EADDRINUSE);
 }
 
+/* Whichever queue a client is put into, it is served. */
+static void every_socket_of_a_port_is_served(void **state)
+{
+    const struct net_where where = { .scope = NET_LOOPBACK };
+    struct store_setup several = { .conf = STORE_CONF_DEFAULT };
+    struct store_client clients[64];
+    struct store_host *host;
+    int64_t sum;
+    size_t i;
+
+    (void)state;
+    assert_int_equal(net_listeners_open(&where, 8, &several.listeners, NULL),
+                     0);
+    assert_int_equal(store_host_start(&several, &host, NULL), 0);
+    for (i = 0; i < 64; i++) {
+        assert_int_equal(store_client_connect(&clients[i], "127.0.0.1",
+                                              several.listeners.port,
+                                              clock_deadline(LONG_MS), NULL),
+                         0);
+        assert_int_equal(store_client_add(&clients[i], "n", 1,
+                                          clock_deadline(LONG_MS), &sum, NULL),
+                         0);
+        assert_int_equal(sum, i + 1);
+    }
+    for (i = 0; i < 64; i++) {
+        store_client_close(&clients[i]);
+    }
+    store_host_stop(host);
+}
+
 static void all_addresses_take_ipv4_and_ipv6(void **state)
 {
     struct store_host *host;
@@ -458,6 +488,7 @@ int main(void)
         TEST(a_wrong_client_is_cut_off_and_others_go_on),
         TEST(a_reader_that_sleeps_does_not_stop_others),
         TEST(a_port_in_use_is_told),
+        cmocka_unit_test(every_socket_of_a_port_is_served),
         cmocka_unit_test(all_addresses_take_ipv4_and_ipv6),
         cmocka_unit_test(an_agents_connection_is_handed_over),
         TEST(without_a_demux_an_agent_is_cut_off),
