@@ -82,6 +82,11 @@ def redis(cpu):
                    '--protected-mode', 'no'], port=port, cpu=cpu)
 
 
+def torch_is_there():
+    python = os.environ.get('TORCH_PYTHON')
+    return python is not None and has_pytorch(python)
+
+
 def torch(backend, cpu):
     return server([os.environ['TORCH_PYTHON'], TORCH, 'server', backend],
                   cpu=cpu, stdin=subprocess.PIPE)
@@ -93,7 +98,7 @@ def peers():
              ('echo', 'echo', lambda cpu: server([PEER, 'echo'], cpu=cpu))]
     if shutil.which('redis-server'):
         found.append(('redis', 'redis', redis))
-    if has_pytorch(os.environ.get('TORCH_PYTHON')):
+    if torch_is_there():
         found.append(('torch uv', 'tcpstore', lambda cpu: torch('uv', cpu)))
         found.append(('torch thr', 'tcpstore',
                       lambda cpu: torch('threaded', cpu)))
@@ -191,7 +196,7 @@ def get():
                                check=True)
                 spent.append(time.perf_counter() - begin)
             times['libflaunch'].append((spent[1] - spent[0]) / 2000 * 1e6)
-            if has_pytorch(os.environ.get('TORCH_PYTHON')):
+            if torch_is_there():
                 times['PyTorch'].append(float(subprocess.run(
                     [os.environ['TORCH_PYTHON'], '-c', script, str(port)],
                     stdout=subprocess.PIPE, check=True).stdout))
@@ -224,7 +229,7 @@ def join():
     n = min(18000, raise_limit() - 1000)
     starts = (('flaunch', lambda: ours('--store-max-connections', str(n + 500))),
               ('raw epoll', lambda: server([PEER, 'raw'])))
-    if has_pytorch(os.environ.get('TORCH_PYTHON')):
+    if torch_is_there():
         starts += (('torch uv', lambda: torch('uv', None)),)
     figures = {name: [] for name, _ in starts}
     drops = {name: 0 for name, _ in starts}
