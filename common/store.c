@@ -147,36 +147,13 @@ static struct bytes value_of(const struct store_entry *entry)
     return (struct bytes){ .data = entry->value, .len = entry->value_len };
 }
 
-/* The value as it is, for watchers, who are told of it after it has gone. */
-static int value_keep(const struct store_entry *entry, struct buf *copy_out)
+/* Replace the value from offset at on; the key exists then. */
+static int value_put(struct store *store, struct store_entry *entry, size_t at,
+                     struct bytes value)
 {
-    *copy_out = (struct buf){ 0 };
-    return LIST_EMPTY(&entry->watches)
-               ? 0
-               : buf_append(copy_out, entry->value, entry->value_len);
-}
+    int rc = value_reserve(store, entry, at + value.len);
 
-int store_entry_write(struct store *store, struct store_entry *entry, size_t at,
-                      struct bytes value)
-{
-    enum store_change change =
-        entry->exists ? STORE_CHANGE_UPDATED : STORE_CHANGE_CREATED;
-    struct buf before;
-    int rc;
-
-    if (!entry->exists && store->n_keys >= store->conf.max_keys) {
-        rc = -EDQUOT;
-    } else {
-        rc = value_keep(entry, &before);
-    }
-    if (rc == 0) {
-        rc = value_reserve(store, entry, at + value.len);
-        if (rc < 0) {
-            buf_destroy(&before);
-        }
-    }
     if (rc < 0) {
-        store_entry_drop(store, entry);
         return rc;
     }
     if (value.len > 0) {
@@ -185,11 +162,47 @@ int store_entry_write(struct store *store, struct store_entry *entry, size_t at,
     entry->value_len = at + value.len;
     store->n_keys += !entry->exists;
     entry->exists = true;
-    store_entry_changed(
-        entry, change, (struct bytes){ .data = before.data, .len = before.len },
-        value_of(entry));
-    buf_destroy(&before);
     return 0;
+}
+
+/* The same where watchers are to be told what was there before. */
+static int value_put_watched(struct store *store, struct store_entry *entry,
+                             size_t at, struct bytes value)
+{
+    enum store_change change =
+        entry->exists ? STORE_CHANGE_UPDATED : STORE_CHANGE_CREATED;
+    struct buf before = { 0 };
+    int rc = buf_append(&before, entry->value, entry->value_len);
+
+    if (rc == 0) {
+        rc = value_put(store, entry, at, value);
+    }
+    if (rc == 0) {
+        store_entry_changed(
+            entry, change,
+            (struct bytes){ .data = before.data, .len = before.len },
+            value_of(entry));
+    }
+    buf_destroy(&before);
+    return rc;
+}
+
+int store_entry_write(struct store *store, struct store_entry *entry, size_t at,
+                      struct bytes value)
+{
+    int rc;
+
+    if (!entry->exists && store->n_keys >= store->conf.max_keys) {
+        rc = -EDQUOT;
+    } else if (LIST_EMPTY(&entry->watches)) {
+        rc = value_put(store, entry, at, value);
+    } else {
+        rc = value_put_watched(store, entry, at, value);
+    }
+    if (rc < 0) {
+        store_entry_drop(store, entry);
+    }
+    return rc;
 }
 
 /* --- keys and values ---------------------------------------------------- */
