@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* A user who was refused is looked for among the owner's again after this. */
-#define REFUSED_MS 1000
+/* For how long an answer about a user holds. */
+#define ANSWER_MS 1000
 
 void store_peers_init(struct store_peers *peers,
                       bool (*is_ours)(uid_t uid, void *arg), void *arg)
@@ -25,21 +25,20 @@ void store_peers_destroy(struct store_peers *peers)
     peers->owner_fd = -EBADF;
 }
 
-/* Looking is dear, and a stranger may come often. */
+/* Looking is dear, and clients come by thousands. */
 static bool is_owners(struct store_peers *peers, uid_t uid)
 {
     uint64_t now_ms = clock_ms();
 
-    if (peers->is_ours == NULL ||
-        (uid == peers->refused && now_ms < peers->refused_until_ms)) {
+    if (peers->is_ours == NULL) {
         return false;
     }
-    if (peers->is_ours(uid, peers->arg)) {
-        return true;
+    if (uid != peers->asked || now_ms >= peers->answer_until_ms) {
+        peers->asked = uid;
+        peers->answer = peers->is_ours(uid, peers->arg);
+        peers->answer_until_ms = now_ms + ANSWER_MS;
     }
-    peers->refused = uid;
-    peers->refused_until_ms = now_ms + REFUSED_MS;
-    return false;
+    return peers->answer;
 }
 
 int store_peers_check(struct store_peers *peers,

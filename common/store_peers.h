@@ -14,13 +14,14 @@
 
 struct store_peers {
     /* Whether a user is one of the owner's; NULL: none is. Asked at most once
-     * a second for each user that is refused. */
+     * a second while the same user comes. */
     bool (*is_ours)(uid_t uid, void *arg);
     void *arg;
     int owner_fd; /* see sock_owner_open; negative: the kernel has no table */
     bool unknown_said;
-    uid_t refused;
-    uint64_t refused_until_ms;
+    uid_t asked; /* of whom is_ours was asked last, and its answer */
+    bool answer;
+    uint64_t answer_until_ms;
 };
 
 void store_peers_init(struct store_peers *peers,
