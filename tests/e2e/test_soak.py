@@ -32,7 +32,8 @@ def test_neither_descriptors_nor_memory_grow():
         if not m:
             continue
         n = int(m.group(1))
-        if n == attempts // 5 or n == attempts - 2:
+        # Not at the very end: it may be over before its line is read.
+        if n == attempts // 5 or n == attempts * 9 // 10:
             guard = guard_of(p.pid)
             found = looks(p.pid), looks(guard)
             early, late = (found, late) if early is None else (early, found)
