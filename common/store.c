@@ -64,9 +64,6 @@ bool store_charge(struct store *store, size_t bytes)
         return false;
     }
     store->used += bytes;
-    if (store->used > store->peak) {
-        store->peak = store->used;
-    }
     return true;
 }
 
@@ -78,11 +75,6 @@ void store_release(struct store *store, size_t bytes)
 uint64_t store_memory(const struct store *store)
 {
     return store->used;
-}
-
-uint64_t store_memory_peak(const struct store *store)
-{
-    return store->peak;
 }
 
 /* --- entries ------------------------------------------------------------ */

@@ -64,9 +64,8 @@ const struct store_conf *store_conf_of(const struct store *store);
 bool store_charge(struct store *store, size_t bytes);
 void store_release(struct store *store, size_t bytes);
 
-/* What is counted now, and the most there ever was. */
+/* What is counted now, in bytes. */
 uint64_t store_memory(const struct store *store);
-uint64_t store_memory_peak(const struct store *store);
 
 /*
  * Each of these that writes a key calls done of the waiters it completes, and

@@ -18,7 +18,6 @@ struct store {
     struct store_table table;
     size_t n_keys; /* that exist */
     uint64_t used; /* bytes */
-    uint64_t peak;
 };
 
 /* One waiter at one key, or one watcher; on a list of each. */

@@ -225,12 +225,13 @@ int flaunch_comm_wait(struct flaunch *job, void *comm, uint64_t timeout_ms,
  * set, all see. Values are bytes, up to 8 MiB where they are set.
  *
  * Each call takes a deadline, which flaunch_deadline makes, and returns by
- * then. A call that fails with -ETIMEDOUT because of what other clients have
- * not done leaves the client usable; one that got no answer, or a wrong one,
- * closes the connection, and all calls after it fail with -ENOTCONN. -ENOTSUP:
- * the server does not know the request, see each. The sentence of an error
- * names host, port, key, and how long it took. A client may be used by one
- * thread at a time.
+ * then; where the server has stopped answering as well, up to 5 s later. A call
+ * that fails with -ETIMEDOUT because of what other clients have not done leaves
+ * the client usable; one that got no answer, or a wrong one, closes the
+ * connection, and all calls after it fail with -ENOTCONN. -ENOTSUP: the server
+ * does not know the request, see each. The sentence of an error names host,
+ * port, key, and how long it took. A client may be used by one thread at a
+ * time.
  */
 struct flaunch_store;
 
@@ -303,6 +304,10 @@ int flaunch_store_check(struct flaunch_store *store, const char *const *keys,
 int flaunch_store_delete(struct flaunch_store *store, const char *key,
                          int *existed_out, uint64_t deadline,
                          struct flaunch_error *error);
+
+/* A round trip, to see that the server answers. Of servers since 2.5. */
+int flaunch_store_ping(struct flaunch_store *store, uint64_t deadline,
+                       struct flaunch_error *error);
 
 /* How many keys there are, of all clients; PyTorch's own init/ counts. */
 int flaunch_store_num_keys(struct flaunch_store *store, int64_t *n_out,

@@ -284,6 +284,19 @@ int flaunch_store_check(struct flaunch_store *store, const char *const *keys,
     return done(error, rc, &err);
 }
 
+int flaunch_store_ping(struct flaunch_store *store, uint64_t deadline,
+                       struct flaunch_error *error)
+{
+    struct err err = { 0 };
+    int rc = check_keys(store, NULL, 0, error);
+
+    return rc < 0 ? rc
+                  : done(error,
+                         store_client_ping(&store->client, (uint32_t)clock_ns(),
+                                           deadline, &err),
+                         &err);
+}
+
 int flaunch_store_num_keys(struct flaunch_store *store, int64_t *n_out,
                            uint64_t deadline, struct flaunch_error *error)
 {

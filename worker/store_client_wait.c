@@ -128,25 +128,41 @@ static int get_one_by_one(const struct store_call *call, struct buf *value_out)
     return rc < 0 ? rc : get_now(call, value_out);
 }
 
-/* What WAIT and GET in one write have brought. */
-enum both {
-    BOTH_VALUE,   /* the key was there: code 0, and its value */
-    BOTH_PENDING, /* it was not: GET has answered an empty value, WAIT nothing
-                   */
-    BOTH_UNCLEAR, /* nine zeros: either an empty value, or it is there now */
-};
-
 #define BOTH_MIN 9 /* a code and a length, or the other way round */
 
-static enum both both_means(const struct buf *in)
+/*
+ * What answers WAIT and GET in one write, up to the first length: the code and
+ * then the value where the key was there; else an empty value from GET at once,
+ * and the code when it is due. 0 or a negative errno; -ETIMEDOUT: the code is
+ * due still. GET's own answer is waited for past the deadline, as a store sends
+ * it at once: without it the two could not be told apart.
+ */
+static int receive_both(const struct store_call *call)
+{
+    const struct buf *in = &call->client->in;
+    uint64_t at_once_ms;
+    int rc = 0;
+
+    while (rc == 0 && in->len < BOTH_MIN) {
+        rc = store_call_receive_some(call, call->deadline_ms);
+    }
+    if (rc != -ETIMEDOUT || in->len == BOTH_MIN - 1) {
+        return rc;
+    }
+    rc = 0;
+    at_once_ms = clock_deadline(STORE_AT_ONCE_MS);
+    while (rc == 0 && in->len < BOTH_MIN - 1) {
+        rc = store_call_receive_some(call, at_once_ms);
+    }
+    return rc == 0 && in->len == BOTH_MIN - 1 ? -ETIMEDOUT : rc;
+}
+
+/* Nine zeros: an empty value, or a key that came after GET was answered. */
+static bool is_unclear(const struct buf *in)
 {
     static const uint8_t zeros[BOTH_MIN];
 
-    if (in->len >= BOTH_MIN) {
-        return memcmp(in->data, zeros, BOTH_MIN) == 0 ? BOTH_UNCLEAR
-                                                      : BOTH_VALUE;
-    }
-    return BOTH_PENDING;
+    return in->len == BOTH_MIN && memcmp(in->data, zeros, BOTH_MIN) == 0;
 }
 
 /*
@@ -178,9 +194,7 @@ static int get_both(const struct store_call *call, struct buf *value_out)
         return rc;
     }
     client->n_requests++;
-    while (rc == 0 && in->len < BOTH_MIN) {
-        rc = store_call_receive_some(call, call->deadline_ms);
-    }
+    rc = receive_both(call);
     if (rc == -ETIMEDOUT && in->len == BOTH_MIN - 1) {
         rc = wait_timed_out(call, &call->key, 1);
         return rc < 0 ? rc : 1; /* it came just now */
@@ -194,7 +208,7 @@ static int get_both(const struct store_call *call, struct buf *value_out)
     if (rc < 0) {
         return store_call_lost(call, rc);
     }
-    if (both_means(in) == BOTH_UNCLEAR) {
+    if (is_unclear(in)) {
         return 1;
     }
     if (in->data[0] != STORE_STOP_WAITING) {

@@ -101,6 +101,7 @@ CALLS = (
     ('wait k c', 'ok'),
     ('wait k none', 'error -110 in vain for keys none'),
     ('get none', 'error -110 in vain for key none'),
+    ('ping', 'ok'),
     ('num_keys', '4'),
     ('append l xy', 'ok'),
     ('append l z', 'ok'),

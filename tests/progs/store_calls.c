@@ -167,6 +167,8 @@ static void run(const struct line *line)
     } else if (strcmp(call, "delete") == 0) {
         rc = flaunch_store_delete(store, word(line, 1), &yes, deadline, &error);
         put_number(rc, yes);
+    } else if (strcmp(call, "ping") == 0) {
+        (void)put(flaunch_store_ping(store, deadline, &error), "ok");
     } else if (strcmp(call, "num_keys") == 0) {
         rc = flaunch_store_num_keys(store, &number, deadline, &error);
         put_number(rc, number);

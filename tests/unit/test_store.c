@@ -295,7 +295,7 @@ static void everything_that_is_kept_is_counted(void **state)
         assert_true(n < 1000);
     }
     assert_int_equal(store_watch(store, &watcher, text("x")), -ENOSPC);
-    assert_true(store_memory_peak(store) <= conf.max_memory);
+    assert_true(store_memory(store) <= conf.max_memory);
     store_wait_cancel(store, &waiter);
     assert_int_equal(store_memory(store), empty);
     assert_true(store_charge(store, 19000));

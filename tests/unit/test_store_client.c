@@ -474,6 +474,29 @@ static void a_key_that_comes_meanwhile_is_got(void **state)
     script_end(&script, thread);
 }
 
+/* A time limit shorter than the way there and back costs no connection. */
+static void a_get_without_time_leaves_the_connection_in_step(void **state)
+{
+    struct fixture *fixture = *state;
+    struct store_client client = connected(fixture->port, STORE_WANT_D);
+    struct buf value;
+    struct err err;
+    int64_t sum;
+    int i;
+
+    for (i = 0; i < 50; i++) {
+        assert_int_equal(
+            store_client_get(&client, "never", clock_ms(), &value, &err),
+            -ETIMEDOUT);
+        assert_non_null(strstr(err.text, "in vain for key never"));
+        assert_int_equal(store_client_add(&client, "n", 1,
+                                          clock_deadline(LONG_MS), &sum, &err),
+                         0);
+        assert_true(sum == i + 1);
+    }
+    store_client_close(&client);
+}
+
 /* What is no answer closes the connection, and the sentence says what for. */
 static void lies_end_the_connection(void **state)
 {
@@ -721,6 +744,7 @@ int main(void)
         cmocka_unit_test(a_get_is_one_round_trip),
         cmocka_unit_test(a_server_that_closes_on_get_is_asked_one_by_one),
         cmocka_unit_test(a_key_that_comes_meanwhile_is_got),
+        TEST(a_get_without_time_leaves_the_connection_in_step),
         cmocka_unit_test(lies_end_the_connection),
         cmocka_unit_test(a_request_that_is_not_known_leaves_the_client_usable),
         cmocka_unit_test(a_wait_that_ends_as_it_is_cancelled),

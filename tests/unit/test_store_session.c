@@ -259,7 +259,7 @@ static void the_memory_of_requests_is_the_stores(void **state)
     }
     assert_int_equal(rc, -ENOSPC);
     assert_non_null(strstr(err.text, "--store-max-memory"));
-    assert_true(store_memory_peak(small) <= conf.max_memory);
+    assert_true(store_memory(small) <= conf.max_memory);
     store_session_destroy(&session);
     assert_int_equal(store_memory(small), 0);
     store_destroy(small);
