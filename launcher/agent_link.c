@@ -61,6 +61,19 @@ static void link_failed(struct agent_link *link, const char *what, int rc)
     link_ended(link, why);
 }
 
+/*
+ * The connection is no more. Whether a process that has gone is told as an end
+ * or as a reset is chance: the latter where it had left something unread.
+ */
+static void link_broke(struct agent_link *link, int rc)
+{
+    if (rc == UV_EOF || rc == UV_ECONNRESET || rc == UV_EPIPE) {
+        link_ended(link, "its connection was closed");
+    } else {
+        link_failed(link, "its connection broke", rc);
+    }
+}
+
 static void link_written(uv_write_t *write, int status)
 {
     struct agent_link *link = write->data;
@@ -71,7 +84,7 @@ static void link_written(uv_write_t *write, int status)
         return;
     }
     if (status < 0) {
-        link_failed(link, "its connection broke", status);
+        link_broke(link, status);
         return;
     }
     link_flush(link);
@@ -92,7 +105,7 @@ static void link_write_rest(struct agent_link *link)
     rc = uv_write(&link->write, (uv_stream_t *)&link->tcp, &piece, 1,
                   link_written);
     if (rc < 0) {
-        link_failed(link, "its connection broke", rc);
+        link_broke(link, rc);
         return;
     }
     link->writing = true;
@@ -109,7 +122,7 @@ static void link_flush(struct agent_link *link)
         int n = uv_try_write((uv_stream_t *)&link->tcp, &piece, 1);
 
         if (n < 0 && n != UV_EAGAIN) {
-            link_failed(link, "its connection broke", n);
+            link_broke(link, n);
             return;
         }
         buf_consume(&link->out, n > 0 ? (size_t)n : 0);
@@ -247,12 +260,8 @@ static void link_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
                          "something else than flaunch would");
         return;
     }
-    if (n == UV_EOF) {
-        link_ended(link, "its connection was closed");
-        return;
-    }
     if (n < 0) {
-        link_failed(link, "its connection broke", (int)n);
+        link_broke(link, (int)n);
         return;
     }
     if (!link->finishing) {

@@ -243,6 +243,27 @@ static void strangers_are_described(void **state)
     }
 }
 
+/* A process that is killed resets where it had left something unread. */
+static void a_reset_is_told_as_an_end(void **state)
+{
+    const struct agent_msg msg = { .type = AGENT_HEARTBEAT, .seq = 7 };
+    struct buf bytes = { 0 };
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(agent_preface_encode(&bytes), 0);
+    assert_int_equal(agent_msg_encode(&bytes, &msg), 0);
+    tcp_pair(fds);
+    adopt(&fixture.a, fds[0], bytes.data, bytes.len);
+    run_while(&fixture.a.n_messages, 1);
+    agent_link_send(&fixture.a.link, &msg);
+    assert_int_equal(recv(fds[1], (char[1]){ 0 }, 1, MSG_PEEK), 1);
+    (void)close(fds[1]); /* with bytes unread: a reset */
+    run_while(&fixture.a.n_closed, 1);
+    assert_string_equal(fixture.a.why, "its connection was closed");
+    buf_destroy(&bytes);
+}
+
 static void a_refused_connection_is_told(void **state)
 {
     struct sockaddr_in address = { .sin_family = AF_INET };
@@ -413,6 +434,7 @@ int main(void)
         LOOP_TEST(two_ends_talk_and_one_leaves),
         LOOP_TEST(a_link_may_be_stopped_from_its_callbacks),
         LOOP_TEST(strangers_are_described),
+        LOOP_TEST(a_reset_is_told_as_an_end),
         LOOP_TEST(a_refused_connection_is_told),
         LOOP_TEST(who_does_not_read_is_given_up),
         LOOP_TEST(who_comes_by_the_door_is_taken_in_the_loop),
