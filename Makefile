@@ -49,7 +49,10 @@ NCCL_INC := $(firstword $(dir $(wildcard $(NCCL_HOME)/include/nccl.h \
 	/usr/include/nccl.h $(NVIDIA)/nvidia/nccl/include/nccl.h)))
 
 COMMON := $(wildcard common/*.c)
-LAUNCHER := $(wildcard launcher/*.c)
+LAUNCHER := $(filter-out %_check.c,$(wildcard launcher/*.c))
+ifneq ($(wildcard /usr/include/hwloc.h),)
+LAUNCHER += launcher/hwloc_check.c
+endif
 PMIX_INC := $(firstword $(dir $(wildcard /usr/include/pmix.h \
 	/usr/lib/*/pmix2/include/pmix.h)))
 

@@ -24,6 +24,18 @@ void log_set_writer(log_write_fn *writer, void *arg)
     log_writer_arg = arg;
 }
 
+void log_text(const char *text, size_t len)
+{
+    int saved_errno = errno;
+
+    if (log_writer != NULL) {
+        log_writer(text, len, log_writer_arg);
+    } else if (write(STDERR_FILENO, text, len) < 0) {
+        /* There is nobody left to tell. */
+    }
+    errno = saved_errno;
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
     char line[LINE_MAX_BYTES + 2] = "flaunch: ";
@@ -41,10 +53,6 @@ void log_line(enum log_level level, const char *format, ...)
     va_end(args);
     len = start + text_escape(line + start, LINE_MAX_BYTES - start, text);
     line[len++] = '\n';
-    if (log_writer != NULL) {
-        log_writer(line, len, log_writer_arg);
-    } else if (write(STDERR_FILENO, line, len) < 0) {
-        /* There is nobody left to tell. */
-    }
+    log_text(line, len);
     errno = saved_errno;
 }

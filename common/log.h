@@ -32,4 +32,7 @@ void log_set_writer(log_write_fn *write, void *arg);
 void log_line(enum log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Write a text of whole lines as it is, at any level. Keeps errno. */
+void log_text(const char *text, size_t len);
+
 #endif

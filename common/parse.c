@@ -1,5 +1,6 @@
 #include "common/parse.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -43,6 +44,47 @@ int parse_int(const char *text, int64_t min, int64_t max, int64_t *value_out)
     }
     *value_out = value;
     return 0;
+}
+
+/* text without what Python overlooks: 0 or -EINVAL. */
+static int plain_number(const char *text, char *out, size_t size)
+{
+    size_t len = strlen(text);
+    size_t n = 0;
+    size_t i;
+
+    while (len > 0 && isspace((unsigned char)text[0])) {
+        text++;
+        len--;
+    }
+    while (len > 0 && isspace((unsigned char)text[len - 1])) {
+        len--;
+    }
+    if (len > 1 && text[0] == '+' && is_digit(text[1])) {
+        text++;
+        len--;
+    }
+    for (i = 0; i < len; i++) {
+        if (text[i] == '_' && i > 0 && is_digit(text[i - 1]) && i + 1 < len &&
+            is_digit(text[i + 1])) {
+            continue;
+        }
+        if (n + 1 >= size) {
+            return -EINVAL;
+        }
+        out[n++] = text[i];
+    }
+    out[n] = '\0';
+    return 0;
+}
+
+int parse_python_int(const char *text, int64_t min, int64_t max,
+                     int64_t *value_out)
+{
+    char plain[64];
+    int rc = plain_number(text, plain, sizeof(plain));
+
+    return rc == 0 ? parse_int(plain, min, max, value_out) : rc;
 }
 
 int parse_seconds(const char *text, uint64_t *ms_out)

@@ -16,6 +16,13 @@
 int parse_int(const char *text, int64_t min, int64_t max, int64_t *value_out);
 
 /*
+ * The same in what Python's int() overlooks: blanks around, a plus sign, single
+ * underscores between digits. For values that torchrun reads.
+ */
+int parse_python_int(const char *text, int64_t min, int64_t max,
+                     int64_t *value_out);
+
+/*
  * Seconds as milliseconds: "30", "1.5", ".25"; at most a year. Digits past
  * milliseconds are dropped. Returns 0, -EINVAL or -ERANGE.
  */

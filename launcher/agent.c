@@ -32,6 +32,7 @@ static void agent_finish(struct agent *agent)
     streams_stop(&agent->streams);
     stacks_stop(&agent->stacks);
     limits_stop(&agent->limits);
+    agent_watch_stop(agent);
     patience_close(&agent->patience);
     guard_link_stop(&agent->link);
     /* The guard leaves by this while we put the rest away. */
@@ -54,6 +55,18 @@ struct outcome agent_outcome(const struct agent *agent)
     };
 }
 
+/* Why it ends, where not by its workers' own end; else NULL. */
+static const char *end_reason(const struct agent *agent)
+{
+    if (agent->stop_signal == 0 && agent->own_failure == 0 &&
+        !agent->timed_out && agent->round != 0) {
+        return NULL;
+    }
+    return agent->end_text[0] != '\0' ? agent->end_text
+           : agent->reason[0] != '\0' ? agent->reason
+                                      : "the job was stopped";
+}
+
 /* The job is over: the last thing on the screen. */
 static void say_result(struct agent *agent)
 {
@@ -66,6 +79,8 @@ static void say_result(struct agent *agent)
         .oom_kills_before = agent->oom_kills_before,
     };
 
+    agent_events_end(&agent->events, &agent->job, &agent->attempt,
+                     end_reason(agent));
     agent_report_say(&from, &agent->end);
 }
 
@@ -90,6 +105,7 @@ static void enter_stopping(struct agent *agent, int signo)
 static void enter_waiting(struct agent *agent)
 {
     patience_end(&agent->patience);
+    agent_events_wait(&agent->events);
     /* The answer may come inside this call. */
     agent_tell_ended(agent);
     if (agent->own_failure != 0 && agent->rdzv.host == NULL) {
@@ -126,6 +142,7 @@ void agent_event(struct agent *agent, enum agent_event event, int signo)
     case AGENT_DRAINING:
         (void)uv_timer_stop(&agent->slow_timer);
         limits_attempt_over(&agent->limits);
+        agent_watch_forget(agent);
         agent_output_wait(agent);
         streams_drain(&agent->streams);
         break;
@@ -193,6 +210,7 @@ static void take_baseline(uv_timer_t *timer)
 /* Make every handle: 0 or a negative errno, and then they are closing. */
 static int agent_open(struct agent *agent)
 {
+    struct err err = { 0 };
     int rc;
 
     /* Timers cannot fail. */
@@ -218,6 +236,12 @@ static int agent_open(struct agent *agent)
         rc = streams_start(&agent->streams, &agent->loop,
                            &agent->setup->config->log.screen, &streams_events,
                            agent);
+    }
+    if (rc == 0) {
+        rc = agent_watch_start(agent, &err);
+        if (rc < 0) {
+            log_line(LOG_ERROR, "%s", err.text);
+        }
     }
     if (rc == 0 && agent->state == AGENT_RUNNING) {
         rc = agent_follow(agent);
@@ -274,6 +298,7 @@ static int agent_init(struct agent *agent, const struct agent_setup *setup)
     agent->oom_kills_before = -1;
     agent->stacks_wanted = setup->config->stacks;
     agent->job = setup->config->job;
+    agent_events_begin(&agent->events, setup->config);
     agent->end.text = "";
     agent->end.report = "";
     return rdzv_init(&agent->rdzv, &rdzv);

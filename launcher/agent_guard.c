@@ -66,10 +66,17 @@ static void on_left(struct agent *agent, const struct guard_msg *msg)
 static void on_worker(struct agent *agent, const struct guard_msg *msg,
                       const int *fds)
 {
+    bool failed;
+
     if (msg->type == GUARD_SPAWNED) {
         streams_take(&agent->streams, msg->worker, fds, msg->count);
     }
-    if (worker_group_take(&agent->attempt.group, msg)) {
+    failed = worker_group_take(&agent->attempt.group, msg);
+    if (msg->type == GUARD_SPAWNED) {
+        agent_events_started(&agent->events, &agent->job, &agent->attempt,
+                             msg->worker);
+    }
+    if (failed) {
         if (agent->state == AGENT_RUNNING) {
             agent_tell_failure(agent);
         }

@@ -2,21 +2,24 @@
  * What the agent's parts share: agent.c has its life and its states,
  * agent_round.c what it says to the coordinator and hears from it,
  * agent_guard.c the guard and its workers, agent_stop.c signals and time
- * limits.
+ * limits, agent_watch.c the workers' own timers and the health check.
  */
 #ifndef FLAUNCH_LAUNCHER_AGENT_IMPL_H
 #define FLAUNCH_LAUNCHER_AGENT_IMPL_H
 
 #include "launcher/agent.h"
+#include "launcher/agent_events.h"
 #include "launcher/agent_report.h"
 #include "launcher/agent_state.h"
 #include "launcher/guard_link.h"
+#include "launcher/health.h"
 #include "launcher/limits.h"
 #include "launcher/patience.h"
 #include "launcher/rdzv.h"
 #include "launcher/signals.h"
 #include "launcher/stacks.h"
 #include "launcher/streams.h"
+#include "launcher/timer_fifo.h"
 
 struct agent {
     const struct agent_setup *setup;
@@ -31,6 +34,10 @@ struct agent {
     struct patience patience;
     struct stacks stacks;
     struct rdzv rdzv;
+    struct agent_events events;
+    struct timer_fifo timers;
+    uv_timer_t overdue_timer; /* whose timer expired, and still runs */
+    struct health health;
     enum agent_state state;
     /* Of the round. */
     struct job_env job;
@@ -112,6 +119,16 @@ void agent_reap_others(struct agent *agent);
 
 /* Wait for the guard's end, so that nothing of us outlives us. */
 void agent_wait_guard(struct agent *agent);
+
+/* --- agent_watch.c ------------------------------------------------------ */
+
+/* 0 or a negative errno with a sentence. */
+int agent_watch_start(struct agent *agent, struct err *err);
+
+/* The workers are gone, and their timers with them. */
+void agent_watch_forget(struct agent *agent);
+
+void agent_watch_stop(struct agent *agent);
 
 /* --- agent_stop.c ------------------------------------------------------- */
 

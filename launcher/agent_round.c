@@ -214,6 +214,7 @@ static void take_start(struct agent *agent, const struct agent_msg *msg)
     }
     attempt_end(&agent->attempt);
     take_place(agent, msg, &place);
+    agent_events_round(&agent->events, &agent->job, &place);
     agent_event(agent, AGENT_EV_START, 0);
     rc = attempt_send_workers(&agent->attempt, agent->setup->config,
                               &agent->job, &place, agent->setup->files,

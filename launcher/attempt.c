@@ -46,45 +46,95 @@ static char *error_file(const struct run_files *files, uint32_t round,
     return path;
 }
 
+/* What differs from worker to worker: its part of the environment, and, where
+ * ${local_rank} is to be filled in, its arguments. */
+struct own {
+    struct env_list *envs;
+    char ***env_strings;
+    char ***argvs;
+};
+
+static void own_destroy(struct own *own, uint32_t n_workers)
+{
+    uint32_t i;
+
+    for (i = 0; i < n_workers; i++) {
+        if (own->envs != NULL) {
+            env_list_destroy(&own->envs[i]);
+        }
+        if (own->argvs != NULL) {
+            command_free_expanded(own->argvs[i]);
+        }
+    }
+    free(own->envs);
+    free(own->env_strings);
+    free(own->argvs);
+}
+
+/* 0 or -ENOMEM; destroyed by the caller in any case. */
+static int own_make(const struct attempt *attempt, const struct config *config,
+                    struct own *own)
+{
+    uint32_t n = config->n_workers;
+    uint32_t i;
+    int rc = 0;
+
+    own->envs = calloc(n, sizeof(*own->envs));
+    own->env_strings = calloc(n, sizeof(*own->env_strings));
+    own->argvs = config->macros ? calloc(n, sizeof(*own->argvs)) : NULL;
+    if (own->envs == NULL || own->env_strings == NULL ||
+        (config->macros && own->argvs == NULL)) {
+        return -ENOMEM;
+    }
+    for (i = 0; i < n && rc == 0; i++) {
+        struct place place = ranks_place(&attempt->place, i);
+
+        rc = worker_env_own(&place, attempt->error_files[i],
+                            config->gpus != NULL ? config->gpus[i] : NULL,
+                            &own->envs[i]);
+        own->env_strings[i] = own->envs[i].strings;
+        if (rc == 0 && config->macros) {
+            own->argvs[i] = command_expand(&config->command, i);
+            rc = own->argvs[i] != NULL ? 0 : -ENOMEM;
+        }
+    }
+    return rc;
+}
+
 /* Environments and arguments of all workers, handed to the guard. */
 static int send_plan(const struct attempt *attempt, const struct config *config,
                      const struct job_env *job, int guard_fd)
 {
-    struct env_list *own = calloc(config->n_workers, sizeof(*own));
-    char ***own_strings = calloc(config->n_workers, sizeof(*own_strings));
+    char **same = config->command.argv;
     struct env_list shared = { 0 };
+    struct own own = { 0 };
     struct guard_plan plan = { .stdin_worker =
                                    stdin_worker(config, &attempt->place),
                                .path = config->command.path,
                                .keep = config->keep_processes,
-                               .argv = config->command.argv,
+                               .argvs = &same,
+                               .n_argvs = 1,
                                .n_workers = config->n_workers,
-                               .worker_env = own_strings,
-                               .streams = attempt->plan.streams };
-    uint32_t i;
-    int rc;
+                               .streams = attempt->plan.streams,
+                               .cpus = config->binding.masks,
+                               .cpu_bytes = config->binding.bytes };
+    int rc = own_make(attempt, config, &own);
 
-    rc = own != NULL && own_strings != NULL ? 0 : -ENOMEM;
     if (rc == 0) {
         rc = worker_env_shared(environ, job, &shared);
     }
-    for (i = 0; i < config->n_workers && rc == 0; i++) {
-        struct place place = ranks_place(&attempt->place, i);
-
-        rc = worker_env_own(&place, attempt->error_files[i], &own[i]);
-        own_strings[i] = own[i].strings;
-    }
     if (rc == 0) {
+        if (config->macros) {
+            plan.argvs = own.argvs;
+            plan.n_argvs = config->n_workers;
+        }
+        plan.worker_env = own.env_strings;
         plan.base_env = shared.strings;
         plan.n_base_env = shared.n;
         rc = guard_pair_send_plan(guard_fd, &plan);
     }
-    for (i = 0; i < config->n_workers && own != NULL; i++) {
-        env_list_destroy(&own[i]);
-    }
+    own_destroy(&own, config->n_workers);
     env_list_destroy(&shared);
-    free(own_strings);
-    free(own);
     return rc;
 }
 

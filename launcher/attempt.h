@@ -19,7 +19,8 @@ struct attempt {
 /* Where the files of a run are; either may be missing. */
 struct run_files {
     struct log_dir log;
-    char *run_dir; /* for error files, where there are no logs */
+    char *run_dir;    /* for error files, where there are no logs */
+    char *timer_file; /* the watchdog's FIFO */
 };
 
 /*

@@ -1,5 +1,7 @@
 #include "launcher/command.h"
 
+#include "launcher/template.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -145,7 +147,11 @@ static int python_resolve(const struct command_request *request,
 {
     const char *named = request->python_exec;
 
-    if (named != NULL && named[0] != '\0') {
+    if (named != NULL && named[0] == '\0') {
+        return err_set(err, -EINVAL,
+                       "PYTHON_EXEC= is empty: name a Python, or unset it");
+    }
+    if (named != NULL) {
         return binary_resolve(named, request->path_env, path_out, err);
     }
     if (path_search("python3", request->path_env, path_out) == 0 ||
@@ -199,11 +205,15 @@ int command_resolve(const struct command_request *request,
 {
     const char *name = request->program[0];
     bool python =
-        !request->no_python && (request->module || is_python_file(name));
+        request->run_path ||
+        (!request->no_python && (request->module || is_python_file(name)));
+    bool later = request->macros && strchr(name, '$') != NULL;
     struct command command = { 0 };
     int rc;
 
-    if (python && !request->module && access(name, R_OK) < 0) {
+    /* Another interpreter may find it where we do not: in a container. */
+    if (python && !request->module && !later && request->python_exec == NULL &&
+        access(name, R_OK) < 0) {
         return err_sys(err, errno == ENOENT ? -ENOENT : -EACCES,
                        "cannot read %s", name);
     }
@@ -219,6 +229,45 @@ int command_resolve(const struct command_request *request,
     }
     *command_out = command;
     return 0;
+}
+
+char **command_expand(const struct command *command, uint32_t local_rank)
+{
+    char number[16];
+    const struct template_value value = { "local_rank", number };
+    char **argv;
+    size_t n = 0;
+    size_t i;
+
+    (void)snprintf(number, sizeof(number), "%u", local_rank);
+    while (command->argv[n] != NULL) {
+        n++;
+    }
+    argv = calloc(n + 1, sizeof(*argv));
+    for (i = 0; i < n && argv != NULL; i++) {
+        const char *given = command->argv[i];
+        size_t size = template_fill(given, &value, 1, NULL, 0) + 1;
+
+        argv[i] = i == 0 ? strdup(given) : malloc(size);
+        if (argv[i] == NULL) {
+            command_free_expanded(argv);
+            return NULL;
+        }
+        if (i > 0) {
+            (void)template_fill(given, &value, 1, argv[i], size);
+        }
+    }
+    return argv;
+}
+
+void command_free_expanded(char **argv)
+{
+    size_t i;
+
+    for (i = 0; argv != NULL && argv[i] != NULL; i++) {
+        free(argv[i]);
+    }
+    free(argv);
 }
 
 void command_destroy(struct command *command)

@@ -3,11 +3,14 @@
 #include "common/env_names.h"
 #include "common/parse.h"
 #include "launcher/exit_status.h"
+#include "launcher/gpu_share.h"
 #include "launcher/signal_names.h"
 #include "launcher/store_options.h"
+#include "launcher/torchrun_options.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +30,7 @@ static int resolve_nproc(const struct options *options,
         return 0;
     }
     /* To count takes longer than to start a worker: not for a number. */
-    return nproc_resolve(text, a_word ? machine->n_cpus() : 1,
+    return nproc_resolve(options, a_word ? machine->n_cpus() : 1,
                          a_word ? machine->n_gpus() : 0, n_out, err);
 }
 
@@ -37,8 +40,7 @@ static int resolve_seconds(const struct options *options, enum option_id id,
     const char *text = options->values[id].text;
 
     if (parse_seconds(text, ms_out) < 0) {
-        return err_set(err, -EINVAL, "--%s=%s: give seconds, such as 30 or 0.5",
-                       option_table[id].name, text);
+        return options_bad(options, id, "give seconds, such as 30 or 0.5", err);
     }
     return 0;
 }
@@ -73,9 +75,11 @@ static int resolve_stdin(const struct options *options, uint32_t max_rank,
     } else if (parse_int(text, 0, max_rank, &rank) == 0) {
         *rank_out = (uint32_t)rank;
     } else {
-        return err_set(err, -EINVAL,
-                       "--stdin=%s: give none, all, or a rank from 0 to %u",
-                       text, max_rank);
+        char want[64];
+
+        (void)snprintf(want, sizeof(want),
+                       "give none, all, or a rank from 0 to %u", max_rank);
+        return options_bad(options, OPT_STDIN, want, err);
     }
     return 0;
 }
@@ -83,14 +87,15 @@ static int resolve_stdin(const struct options *options, uint32_t max_rank,
 static int resolve_restarts(const struct options *options, uint32_t *n_out,
                             struct err *err)
 {
-    const char *text = options->values[OPT_MAX_RESTARTS].text;
     int64_t n;
 
-    if (parse_int(text, 0, INT32_MAX, &n) < 0) {
-        return err_set(err, -EINVAL, "--max-restarts=%s: give a number from 0",
-                       text);
+    if (parse_python_int(options->values[OPT_MAX_RESTARTS].text, 0, INT64_MAX,
+                         &n) < 0) {
+        return options_bad(options, OPT_MAX_RESTARTS, "give a number from 0",
+                           err);
     }
-    *n_out = (uint32_t)n;
+    /* Of a second each they would take longer than any job. */
+    *n_out = n < INT32_MAX ? (uint32_t)n : INT32_MAX;
     return 0;
 }
 
@@ -206,15 +211,51 @@ static int resolve_command(const struct options *options, struct config *config,
         .program = options->program,
         .module = options_flag(options, OPT_MODULE),
         .no_python = options_flag(options, OPT_NO_PYTHON),
+        .run_path = options_flag(options, OPT_RUN_PATH),
+        .macros = options_flag(options, OPT_EXPAND_MACROS),
         .path_env = getenv("PATH"),
         .python_exec = getenv(ENV_PYTHON_EXEC),
     };
     int rc = command_resolve(&request, &config->command, err);
 
-    if (rc < 0) {
+    if (rc < 0 && rc != -EINVAL) {
         *exit_code_out = exit_status_of_exec(-rc);
     }
     return rc;
+}
+
+/* Which CPUs and which GPUs each worker sees. */
+static int resolve_share(const struct options *options,
+                         const struct machine *machine, struct config *config,
+                         struct err *err)
+{
+    const char *binding = options->values[OPT_NUMA_BINDING].text;
+    const char *visible = getenv(ENV_CUDA_VISIBLE_DEVICES);
+    enum affinity_mode mode;
+
+    if (binding != NULL) {
+        int rc = affinity_mode_parse(binding, &mode);
+
+        if (rc < 0) {
+            return options_bad(options, OPT_NUMA_BINDING,
+                               "give node, socket, exclusive or core-complex",
+                               err);
+        }
+        rc = machine->bind(mode, visible, config->n_workers, &config->binding,
+                           err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    config->job.own_gpus = options_flag(options, OPT_VIRTUAL_LOCAL_RANK);
+    return config->job.own_gpus
+               ? gpu_share_make(visible, config->n_workers, &config->gpus, err)
+               : 0;
+}
+
+static bool is_on(const char *text)
+{
+    return text != NULL && strcmp(text, "1") == 0;
 }
 
 int config_resolve(const struct options *options, const struct machine *machine,
@@ -225,12 +266,16 @@ int config_resolve(const struct options *options, const struct machine *machine,
         .program = options->program,
         .pidns = options_flag(options, OPT_PIDNS),
         .stacks = options_flag(options, OPT_STACKS),
+        .timers = is_on(getenv(ENV_ENABLE_FILE_TIMER)),
+        .health = getenv(ENV_HEALTH_CHECK_PORT),
+        .macros = options_flag(options, OPT_EXPAND_MACROS),
         .keep_processes = options->values[OPT_KEEP_PROCESSES].text,
         .job = { .round = 1,
                  .role = options->values[OPT_ROLE].text,
                  .signals = options->values[OPT_SIGNALS_TO_HANDLE].text,
                  .keep_env = options_flag(options, OPT_KEEP_ENV) },
     };
+    enum event_log event_log = EVENT_LOG_NONE;
     int rc;
 
     *exit_code_out = EXIT_USAGE;
@@ -248,8 +293,14 @@ int config_resolve(const struct options *options, const struct machine *machine,
                        "--pidns ends every process: it excludes "
                        "--keep-processes");
     }
+    rc = torchrun_options_check(options, err);
+    rc = rc == 0 ? torchrun_options_events(options, &event_log, err) : rc;
+    if (rc < 0) {
+        return rc;
+    }
+    config.events = event_log == EVENT_LOG_CONSOLE;
     rc = nodes_resolve(options, &machine->environ, machine->hostname,
-                       &config.nodes, err);
+                       machine->new_run_id, &config.nodes, err);
     if (rc < 0) {
         return rc;
     }
@@ -274,10 +325,13 @@ int config_resolve(const struct options *options, const struct machine *machine,
     }
     rc = log_config_resolve(options, config.n_workers, &config.log, err);
     if (rc == 0) {
+        rc = resolve_share(options, machine, &config, err);
+    }
+    if (rc == 0) {
         rc = resolve_command(options, &config, exit_code_out, err);
     }
     if (rc < 0) {
-        log_config_destroy(&config.log);
+        config_destroy(&config);
         return rc;
     }
     config.job.omp_num_threads = omp_threads(config.n_workers, machine);
@@ -292,5 +346,7 @@ int config_resolve(const struct options *options, const struct machine *machine,
 void config_destroy(struct config *config)
 {
     command_destroy(&config->command);
+    cpu_masks_destroy(&config->binding);
+    gpu_share_destroy(config->gpus, config->n_workers);
     log_config_destroy(&config->log);
 }

@@ -7,6 +7,7 @@
 
 #include "common/err.h"
 #include "common/store_conf.h"
+#include "launcher/affinity.h"
 #include "launcher/command.h"
 #include "launcher/guard_proto.h"
 #include "launcher/nodes.h"
@@ -25,6 +26,10 @@ struct config {
     uint32_t n_workers;         /* on this node */
     uint32_t stdin_rank;        /* or GUARD_STDIN_NONE, GUARD_STDIN_ALL */
     bool stacks;                /* of the workers, at a time limit */
+    bool events;                /* told as JSON */
+    bool timers;                /* of the workers: torchrun's watchdog */
+    const char *health;         /* where to answer, or NULL */
+    bool macros;                /* ${local_rank} in the arguments */
     bool pidns;                 /* the guard in a PID namespace */
     const char *keep_processes; /* names, "": none */
     uint64_t shutdown_ms;       /* between a stop and SIGKILL; 0: none */
@@ -37,6 +42,8 @@ struct config {
     struct log_config log;
     struct command command;
     char **program; /* as given */
+    char **gpus;    /* --virtual-local-rank: of each worker; or NULL */
+    struct cpu_masks binding;
 };
 
 /* What config_resolve asks of the machine, if it needs to know; tests give
@@ -46,6 +53,11 @@ struct machine {
     unsigned (*n_gpus)(void);
     struct environ_view environ; /* what schedulers say */
     const char *hostname;
+    const char *new_run_id; /* see nodes_resolve */
+    /* See binding_make. */
+    int (*bind)(enum affinity_mode mode, const char *visible,
+                uint32_t n_workers, struct cpu_masks *masks_out,
+                struct err *err);
 };
 
 /*

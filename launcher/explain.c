@@ -34,12 +34,16 @@ static struct node_place guess_place(const struct config *config)
     return place;
 }
 
-static int print_rank(const struct node_place *node, uint32_t local_rank,
+static int print_rank(const struct config *config,
+                      const struct node_place *node, uint32_t local_rank,
                       FILE *file)
 {
     struct place place = ranks_place(node, local_rank);
     struct env_list own;
-    int rc = worker_env_own(&place, NULL, &own);
+    char cpus[256];
+    int rc = worker_env_own(
+        &place, NULL, config->gpus != NULL ? config->gpus[local_rank] : NULL,
+        &own);
     size_t i;
 
     if (rc < 0) {
@@ -48,6 +52,10 @@ static int print_rank(const struct node_place *node, uint32_t local_rank,
     (void)fprintf(file, "rank %u:", place.rank);
     for (i = 0; i < own.n; i++) {
         (void)fprintf(file, " %s", own.strings[i]);
+    }
+    if (config->binding.bytes > 0) {
+        cpu_masks_print(&config->binding, local_rank, cpus, sizeof(cpus));
+        (void)fprintf(file, "; on CPUs %s", cpus);
     }
     (void)fputc('\n', file);
     env_list_destroy(&own);
@@ -151,7 +159,7 @@ int explain_plan(const struct config *config, char *const *environment,
                       place.n_workers == 1 ? "" : "s", place.group_rank);
     }
     for (rank = 0; rank < config->n_workers && rc == 0; rank++) {
-        rc = print_rank(&place, rank, file);
+        rc = print_rank(config, &place, rank, file);
     }
     return rc;
 }

@@ -14,7 +14,10 @@ static int failed_worker_code(const struct worker *worker)
                    ? exit_status_of_exec((int)worker->error)
                    : EXIT_FLAUNCH;
     }
-    return exit_status_code(worker->wait_status);
+    /* Whoever ends well after its time was up has failed none the less. */
+    return worker->overdue && worker->wait_status == 0
+               ? EXIT_TIME_LIMIT
+               : exit_status_code(worker->wait_status);
 }
 
 /* After a stop signal: a code a worker chose itself wins over the signal. */
@@ -135,9 +138,10 @@ void outcome_describe(const struct outcome *outcome, char *text_out,
     } else {
         describe_host(outcome, where, sizeof(where));
         exit_status_describe(worker->wait_status, how, sizeof(how));
-        (void)snprintf(text_out, size, "rank %u%s (pid %u) %s after %.1f s",
+        (void)snprintf(text_out, size, "rank %u%s (pid %u) %s after %.1f s%s",
                        group->base_rank + rank, where, worker->pid, how,
-                       (double)(worker->ended_ns - worker->started_ns) / 1e9);
+                       (double)(worker->ended_ns - worker->started_ns) / 1e9,
+                       worker->overdue ? ", its timer having expired" : "");
     }
     (void)snprintf(text_out + strlen(text_out), size - strlen(text_out), "%s",
                    others);

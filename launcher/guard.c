@@ -29,6 +29,7 @@ struct guard {
     int fd;
     int child_fd; /* a signalfd: SIGCHLD */
     const char *run_dir;
+    const char *timer_file;
     bool has_run_dir;
     bool had_job; /* at least one is done */
     bool agent_gone;
@@ -419,19 +420,22 @@ static void guard_close(struct guard *guard)
     if (guard->has_run_dir) {
         run_dir_remove(guard->run_dir);
     }
+    if (guard->timer_file != NULL) {
+        (void)unlink(guard->timer_file);
+    }
 }
 
-static int guard_main(int fd, const struct inherited *inherited, bool pidns,
-                      const char *run_dir)
+static int guard_main(int fd, const struct guard_setup *setup)
 {
     /* Static: large, and needed until this process ends. */
     static struct guard guard;
 
     guard.fd = fd;
     guard.lease_fd = -1;
-    guard.out.pids = pidns;
-    guard.run_dir = run_dir;
-    if (guard_open(&guard, inherited) < 0) {
+    guard.out.pids = setup->pidns;
+    guard.run_dir = setup->run_dir;
+    guard.timer_file = setup->timer_file;
+    if (guard_open(&guard, setup->inherited) < 0) {
         guard_close(&guard);
         return EXIT_FLAUNCH;
     }
@@ -443,10 +447,10 @@ static int guard_main(int fd, const struct inherited *inherited, bool pidns,
     return guard.job.phase == GUARD_DONE ? 0 : EXIT_FLAUNCH;
 }
 
-int guard_start(const struct inherited *inherited, bool pidns,
-                const char *run_dir, char **argv, int argc,
+int guard_start(const struct guard_setup *setup,
                 struct guard_process *guard_out, struct err *err)
 {
+    bool pidns = setup->pidns;
     int agent_fd;
     int guard_fd;
     pid_t pid;
@@ -460,8 +464,8 @@ int guard_start(const struct inherited *inherited, bool pidns,
     if (pid == 0) {
         /* Workers get 0, 1 and 2 only: what we hold beyond is not theirs. */
         fds_close_above(STDERR_FILENO, guard_fd);
-        rename_process(argv, argc);
-        _exit(guard_main(guard_fd, inherited, pidns, run_dir));
+        rename_process(setup->argv, setup->argc);
+        _exit(guard_main(guard_fd, setup));
     }
     rc =
         pid >= 0 || pidns ? pid : err_sys(err, -errno, "cannot fork the guard");

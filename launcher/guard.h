@@ -21,18 +21,18 @@ struct guard_process {
     int fd; /* the agent's end of the pair */
 };
 
-/*
- * Fork the guard.
- *
- * pidns       as process 1 of a PID namespace
- * run_dir     made and removed by the guard; may be NULL
- * argv, argc  main's: the guard overwrites its copy of them, so that `pkill
- *             flaunch` and `ps` tell the two apart
- *
- * Returns 0 or a negative errno with a sentence.
- */
-int guard_start(const struct inherited *inherited, bool pidns,
-                const char *run_dir, char **argv, int argc,
+struct guard_setup {
+    const struct inherited *inherited;
+    bool pidns;             /* as process 1 of a PID namespace */
+    const char *run_dir;    /* made and removed by the guard; may be NULL */
+    const char *timer_file; /* removed by the guard; may be NULL */
+    char **argv; /* main's: the guard overwrites its copy of them, so that
+                  * `pkill flaunch` and `ps` tell the two apart */
+    int argc;
+};
+
+/* Fork the guard: 0 or a negative errno with a sentence. */
+int guard_start(const struct guard_setup *setup,
                 struct guard_process *guard_out, struct err *err);
 
 #endif

@@ -241,10 +241,20 @@ int guard_plan_encode(struct buf *out, const struct guard_plan *plan)
         rc = put_text(out, plan->keep);
     }
     if (rc == 0) {
-        rc = put_texts(out, plan->argv);
+        rc = put_texts(out, plan->base_env);
     }
     if (rc == 0) {
-        rc = put_texts(out, plan->base_env);
+        rc = buf_append_u32(out, plan->n_argvs);
+    }
+    for (i = 0; i < plan->n_argvs && rc == 0; i++) {
+        rc = put_texts(out, plan->argvs[i]);
+    }
+    if (rc == 0) {
+        rc = buf_append_u32(out, plan->cpu_bytes);
+    }
+    if (rc == 0 && plan->cpu_bytes > 0) {
+        rc = buf_append(out, plan->cpus,
+                        (size_t)plan->n_workers * plan->cpu_bytes);
     }
     for (i = 0; i < plan->n_workers && rc == 0; i++) {
         rc = put_stream(out, &plan->streams[i][GUARD_OUT]);
@@ -308,6 +318,38 @@ static void take_stream(struct reader *reader, bool is_stdout,
     }
 }
 
+/* Arguments for one worker or for each: all of them a program at least. */
+static void take_argvs(struct reader *reader, struct guard_plan *plan)
+{
+    uint32_t n = reader_u32(reader);
+    size_t n_texts = 0;
+    uint32_t i;
+
+    if (reader->bad || (n != 1 && n != plan->n_workers)) {
+        reader->bad = true;
+        return;
+    }
+    plan->argvs = calloc((size_t)n + 1, sizeof(char **));
+    reader->bad = plan->argvs == NULL;
+    for (i = 0; i < n && !reader->bad; i++) {
+        plan->argvs[i] = take_texts(reader, &n_texts);
+        plan->n_argvs = i + 1;
+        reader->bad = reader->bad || n_texts == 0;
+    }
+}
+
+static void take_cpus(struct reader *reader, struct guard_plan *plan)
+{
+    plan->cpu_bytes = reader_u32(reader);
+    if (plan->cpu_bytes > GUARD_CPU_BYTES_MAX) {
+        reader->bad = true;
+    } else if (plan->cpu_bytes > 0) {
+        plan->cpus =
+            reader_bytes(reader, (size_t)plan->n_workers * plan->cpu_bytes)
+                .data;
+    }
+}
+
 int guard_plan_decode(const uint8_t *data, size_t len,
                       struct guard_plan *plan_out)
 {
@@ -321,7 +363,6 @@ int guard_plan_decode(const uint8_t *data, size_t len,
     plan.stdin_worker = reader_u32(&reader);
     plan.path = take_text(&reader);
     plan.keep = take_text(&reader);
-    plan.argv = take_texts(&reader, &unused);
     plan.base_env = take_texts(&reader, &plan.n_base_env);
     if (!reader.bad && n <= GUARD_WORKERS_MAX) {
         plan.worker_env = calloc((size_t)n + 1, sizeof(char **));
@@ -332,12 +373,14 @@ int guard_plan_decode(const uint8_t *data, size_t len,
         return -EPROTO;
     }
     plan.n_workers = n;
+    take_argvs(&reader, &plan);
+    take_cpus(&reader, &plan);
     for (i = 0; i < n && !reader.bad; i++) {
         take_stream(&reader, true, &plan.streams[i][GUARD_OUT]);
         take_stream(&reader, false, &plan.streams[i][GUARD_ERR]);
         plan.worker_env[i] = take_texts(&reader, &unused);
     }
-    if (reader.bad || reader.pos != len || plan.argv[0] == NULL) {
+    if (reader.bad || reader.pos != len) {
         guard_plan_destroy(&plan);
         return -EPROTO;
     }
@@ -354,7 +397,10 @@ void guard_plan_destroy(struct guard_plan *plan)
     }
     free(plan->worker_env);
     free(plan->streams);
-    free(plan->argv);
+    for (i = 0; i < plan->n_argvs; i++) {
+        free(plan->argvs[i]);
+    }
+    free(plan->argvs);
     free(plan->base_env);
     *plan = (struct guard_plan){ 0 };
 }

@@ -16,6 +16,7 @@
 
 #define GUARD_PACKET_MAX ((size_t)32 * 1024) /* bytes of one packet */
 #define GUARD_WORKERS_MAX 65536U
+#define GUARD_CPU_BYTES_MAX 8192U /* of one mask: 65,536 CPUs */
 #define GUARD_PLAN_MAX ((size_t)512 * 1024 * 1024)
 
 enum guard_msg_type {
@@ -39,7 +40,8 @@ enum guard_msg_type {
 enum guard_step {
     GUARD_STEP_FORK,
     GUARD_STEP_SETUP,
-    GUARD_STEP_LOG, /* opening the file that is its output */
+    GUARD_STEP_LOG,  /* opening the file that is its output */
+    GUARD_STEP_BIND, /* to its CPUs */
     GUARD_STEP_EXEC,
 };
 
@@ -80,7 +82,7 @@ int guard_msg_decode(struct reader *reader, struct guard_msg *msg_out);
 size_t guard_packet_len(const struct buf *out, struct guard_msg *last_out);
 
 /*
- * What to start: every worker runs path with argv; its environment is
+ * What to start: every worker runs path with its arguments; its environment is
  * base_env and then its own strings. All arrays end with NULL.
  */
 #define GUARD_STDIN_NONE UINT32_MAX      /* no worker */
@@ -109,12 +111,16 @@ struct guard_plan {
                             * get /dev/null */
     const char *path;
     const char *keep; /* names of processes to leave alone at the end */
-    char **argv;
+    char ***argvs;    /* the arguments of each worker, or of all */
+    uint32_t n_argvs; /* n_workers, or 1: they are the same for all */
     char **base_env;
     size_t n_base_env;
     uint32_t n_workers;
     char ***worker_env;                /* n_workers arrays */
     struct guard_stream (*streams)[2]; /* n_workers pairs */
+    const uint8_t *cpus;               /* n_workers masks of cpu_bytes, as for
+                                        * sched_setaffinity */
+    uint32_t cpu_bytes;                /* 0: none is bound */
 };
 
 /* Append the plan: 0 or -ENOMEM. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* How much more than us the OOM killer should like a worker. */
@@ -210,6 +211,17 @@ static void child_set_output(const struct guard_spawner *spawner,
     }
 }
 
+/* To the CPUs that are its own, if they were chosen. */
+static void child_bind(const struct guard_spawner *spawner,
+                       const struct guard_plan *plan, uint32_t worker)
+{
+    if (plan->cpu_bytes > 0 &&
+        syscall(SYS_sched_setaffinity, 0, plan->cpu_bytes,
+                plan->cpus + (size_t)worker * plan->cpu_bytes) < 0) {
+        child_fail(spawner, worker, GUARD_STEP_BIND);
+    }
+}
+
 static void child_run(const struct guard_spawner *spawner,
                       const struct guard_plan *plan, uint32_t worker,
                       const struct guard_ends *ends)
@@ -226,7 +238,9 @@ static void child_run(const struct guard_spawner *spawner,
     child_set_output(spawner, plan, worker, ends);
     (void)setrlimit(RLIMIT_NOFILE, &spawner->fds);
     inherited_give_signals(spawner->inherited);
-    (void)execve(plan->path, plan->argv, spawner->env);
+    child_bind(spawner, plan, worker);
+    (void)execve(plan->path, plan->argvs[plan->n_argvs == 1 ? 0 : worker],
+                 spawner->env);
     child_fail(spawner, worker, GUARD_STEP_EXEC);
 }
 

@@ -58,8 +58,11 @@ static int make_new(const char *prefix, char **path_out, struct err *err)
     return err_set(err, -EEXIST, "cannot find a new name for '%s...'", prefix);
 }
 
-/* mkdir -p: 0 or a negative errno. */
-static int make_parents(const char *path)
+/*
+ * mkdir -p: 0 or a negative errno. n_made_out counts the directories at the
+ * end of path that were not there.
+ */
+static int make_parents(const char *path, unsigned *n_made_out)
 {
     char *copy = strdup(path);
     char *slash = copy;
@@ -70,7 +73,9 @@ static int make_parents(const char *path)
         if (slash != NULL) {
             *slash = '\0';
         }
-        if (mkdir(copy, 0777) < 0 && errno != EEXIST) {
+        if (mkdir(copy, 0777) == 0) {
+            (*n_made_out)++;
+        } else if (errno != EEXIST) {
             rc = -errno;
         }
         if (slash != NULL) {
@@ -115,14 +120,15 @@ static int check_base(const char *base, struct err *err)
     return 0;
 }
 
-static int base_make(const char *base, char **path_out, struct err *err)
+static int base_make(const char *base, char **path_out, unsigned *n_made_out,
+                     struct err *err)
 {
     const char *tmp = getenv("TMPDIR");
     char *prefix;
     int rc;
 
     if (base != NULL) {
-        rc = make_parents(base);
+        rc = make_parents(base, n_made_out);
         if (rc < 0) {
             return err_sys(err, rc, "cannot make log directory '%s'", base);
         }
@@ -142,6 +148,7 @@ static int base_make(const char *base, char **path_out, struct err *err)
     }
     rc = make_new(prefix, path_out, err);
     free(prefix);
+    *n_made_out = 1;
     return rc;
 }
 
@@ -197,7 +204,7 @@ int log_dir_make(const char *base, const char *run_id, struct log_dir *dir_out,
 {
     struct log_dir dir = { 0 };
     char *prefix;
-    int rc = base_make(base, &dir.base, err);
+    int rc = base_make(base, &dir.base, &dir.n_made, err);
 
     if (rc < 0 || dir.base == NULL) {
         return rc;
@@ -306,10 +313,49 @@ static void remove_empty(const char *path, int depth)
     (void)rmdir(path); /* fails where something is in it, or it is a file */
 }
 
+/* Remove BASE/latest where it leads to a run that has gone. */
+static void unlink_latest(const struct log_dir *dir)
+{
+    const char *name = strrchr(dir->run, '/');
+    char target[NAME_MAX + 1];
+    char *link_path;
+    ssize_t len;
+
+    if (name == NULL || asprintf(&link_path, "%s/latest", dir->base) < 0) {
+        return;
+    }
+    len = readlink(link_path, target, sizeof(target));
+    if (len == (ssize_t)strlen(name + 1) &&
+        memcmp(target, name + 1, (size_t)len) == 0) {
+        (void)unlink(link_path);
+    }
+    free(link_path);
+}
+
+/* Remove the directories that we made on the way to the base, as far as they
+ * are empty. */
+static void remove_made(const struct log_dir *dir)
+{
+    unsigned i;
+
+    for (i = 0; i < dir->n_made && rmdir(dir->base) == 0; i++) {
+        char *slash = strrchr(dir->base, '/');
+
+        if (slash == NULL || slash == dir->base) {
+            return;
+        }
+        *slash = '\0';
+    }
+}
+
 void log_dir_end(struct log_dir *dir)
 {
     if (dir->run != NULL) {
         remove_empty(dir->run, 2); /* attempts, workers */
+        if (access(dir->run, F_OK) < 0) {
+            unlink_latest(dir);
+            remove_made(dir);
+        }
     }
     free(dir->base);
     free(dir->run);

@@ -19,9 +19,10 @@
 
 /* Zero-initialise; run NULL: there is none. */
 struct log_dir {
-    char *base;    /* absolute */
-    char *run;     /* BASE/ID_RANDOM */
-    char *attempt; /* of the attempt under way */
+    char *base;      /* absolute */
+    char *run;       /* BASE/ID_RANDOM */
+    char *attempt;   /* of the attempt under way */
+    unsigned n_made; /* directories at the end of base that we made */
 };
 
 /*

@@ -5,6 +5,8 @@
 #include "common/parse.h"
 #include "common/env_names.h"
 #include "launcher/agent.h"
+#include "launcher/binding.h"
+#include "launcher/completion.h"
 #include "launcher/cpu_count.h"
 #include "launcher/elf_needs.h"
 #include "launcher/exit_status.h"
@@ -15,6 +17,8 @@
 #include "launcher/run_dir.h"
 #include "launcher/store_only.h"
 #include "launcher/terminal.h"
+#include "launcher/timer_fifo.h"
+#include "launcher/uuid.h"
 #include "common/version.h"
 
 #include <errno.h>
@@ -127,6 +131,12 @@ static int make_files(const struct config *config, struct run_files *files,
     } else {
         files->run_dir = run_dir_name();
     }
+    if (rc == 0 && config->timers) {
+        files->timer_file = timer_fifo_name();
+        rc = files->timer_file != NULL
+                 ? timer_fifo_make(files->timer_file, err)
+                 : err_sys(err, -ENOMEM, "cannot name the watchdog's FIFO");
+    }
     return rc;
 }
 
@@ -134,6 +144,10 @@ static void remove_files(struct run_files *files)
 {
     log_dir_end(&files->log);
     run_dir_remove(files->run_dir); /* where the guard could not */
+    if (files->timer_file != NULL) {
+        (void)unlink(files->timer_file);
+    }
+    free(files->timer_file);
     free(files->run_dir);
 }
 
@@ -144,13 +158,18 @@ static int run(const struct config *config, const struct inherited *inherited,
     struct agent_setup setup = { .config = config,
                                  .inherited = inherited,
                                  .files = files };
+    const struct guard_setup guard = { .inherited = inherited,
+                                       .pidns = config->pidns,
+                                       .run_dir = files->run_dir,
+                                       .timer_file = files->timer_file,
+                                       .argv = argv,
+                                       .argc = argc };
     struct err err = { 0 };
     int rc;
 
     /* Orphans come to us if the guard should die. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    rc = guard_start(inherited, config->pidns, files->run_dir, argv, argc,
-                     &setup.guard, &err);
+    rc = guard_start(&guard, &setup.guard, &err);
     if (rc < 0) {
         return fail(EXIT_FLAUNCH, &err);
     }
@@ -177,10 +196,13 @@ static int run_with_files(struct config *config,
     struct terminal terminal;
     struct err err = { 0 };
     int exit_code;
+    int rc;
 
-    if (make_files(config, &files, &err) < 0) {
-        return fail(EXIT_FLAUNCH, &err);
+    rc = make_files(config, &files, &err);
+    if (rc < 0) {
+        return fail(rc == -ENOTDIR ? EXIT_USAGE : EXIT_FLAUNCH, &err);
     }
+    config->job.timer_file = files.timer_file;
     terminal_save(&terminal);
     exit_code = run(config, inherited, &files, argv, argc);
     terminal_restore(&terminal);
@@ -201,13 +223,29 @@ static int print_and_leave(const struct options *options,
     return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
 }
 
+static int print_completion(const struct options *options)
+{
+    struct err err = { 0 };
+
+    if (completion_print(options->values[OPT_PRINT_COMPLETION].text, stdout) <
+        0) {
+        (void)options_bad(options, OPT_PRINT_COMPLETION,
+                          "give bash, zsh or fish", &err);
+        return fail(EXIT_USAGE, &err);
+    }
+    return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
+}
+
 int main(int argc, char **argv)
 {
     char hostname[AGENT_HOST_MAX] = "";
+    char new_run_id[UUID_TEXT_SIZE];
     const struct machine machine = { .n_cpus = cpu_count,
                                      .n_gpus = machine_gpus,
                                      .environ = { .get = env_get },
-                                     .hostname = hostname };
+                                     .hostname = hostname,
+                                     .new_run_id = new_run_id,
+                                     .bind = binding_make };
     struct inherited inherited;
     struct options options;
     struct config config;
@@ -216,6 +254,7 @@ int main(int argc, char **argv)
 
     inherited_take(&inherited);
     (void)gethostname(hostname, sizeof(hostname) - 1);
+    uuid_make(new_run_id);
     debug_prepare();
     if (argc < 1 ||
         options_parse(argc, argv, env_get, NULL, &options, &err) < 0) {
@@ -228,6 +267,9 @@ int main(int argc, char **argv)
     if (options_flag(&options, OPT_VERSION)) {
         (void)printf("flaunch %s\n", FLAUNCH_VERSION_TEXT);
         return fflush(stdout) == 0 ? 0 : EXIT_FLAUNCH;
+    }
+    if (options.values[OPT_PRINT_COMPLETION].text != NULL) {
+        return print_completion(&options);
     }
     if (options_flag(&options, OPT_STORE_ONLY)) {
         exit_code = store_only_run(&options, hostname, &err);

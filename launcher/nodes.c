@@ -39,14 +39,7 @@ static bool is_given(const struct reading *reading, enum option_id id)
 static int bad(const struct reading *reading, enum option_id id,
                const char *want)
 {
-    bool typed = reading->options->values[id].source == FROM_COMMAND_LINE;
-    char from[80];
-
-    options_source_name(reading->options, id, from, sizeof(from));
-    return err_set(reading->err, -EINVAL, "--%s=%.128s%s%s%s: %s",
-                   option_table[id].name, text_of(reading, id),
-                   typed ? "" : " (from ", typed ? "" : from, typed ? "" : ")",
-                   want);
+    return options_bad(reading->options, id, want, reading->err);
 }
 
 /* --- how many ----------------------------------------------------------- */
@@ -66,11 +59,12 @@ static int read_nnodes(const struct reading *reading)
         return bad(reading, OPT_NNODES, want);
     }
     memcpy(min_text, text, len);
-    if (parse_int(min_text, 1, AGENT_NODES_MAX, &min) < 0) {
+    if (parse_python_int(min_text, 1, AGENT_NODES_MAX, &min) < 0) {
         return bad(reading, OPT_NNODES, want);
     }
     max = min;
-    if (colon != NULL && parse_int(colon + 1, min, AGENT_NODES_MAX, &max) < 0) {
+    if (colon != NULL &&
+        parse_python_int(colon + 1, min, AGENT_NODES_MAX, &max) < 0) {
         return bad(reading, OPT_NNODES, want);
     }
     reading->nodes->min = (uint32_t)min;
@@ -130,7 +124,7 @@ static int read_node_rank(const struct reading *reading)
     if (text == NULL) {
         return 0;
     }
-    if (parse_int(text, 0, nodes->max - 1, &rank) < 0) {
+    if (parse_python_int(text, 0, nodes->max - 1, &rank) < 0) {
         return err_set(reading->err, -EINVAL,
                        "%s=%.32s: give a number from 0 to %u, one less than "
                        "--nnodes",
@@ -218,7 +212,7 @@ static int read_master(const struct reading *reading)
         }
         return 0;
     }
-    if (parse_int(text, 0, 65535, &port) < 0) {
+    if (parse_python_int(text, 0, 65535, &port) < 0) {
         return bad(reading, OPT_MASTER_PORT,
                    "give a number from 0 to 65535, 0 for a free port");
     }
@@ -229,12 +223,19 @@ static int read_master(const struct reading *reading)
 static int read_place(const struct reading *reading)
 {
     struct nodes *nodes = reading->nodes;
+    /* One node needs no file to be found by others. */
     bool endpoint = text_of(reading, OPT_RDZV_ENDPOINT)[0] != '\0' &&
-                    !options_flag(reading->options, OPT_STANDALONE);
+                    !options_flag(reading->options, OPT_STANDALONE) &&
+                    !reading->conf.by_file;
     int rc = endpoint ? read_endpoint(reading) : read_master(reading);
 
     if (rc < 0 || nodes->max == 1) {
         return rc;
+    }
+    if (reading->conf.by_file) {
+        return bad(reading, OPT_RDZV_CONF,
+                   "nodes of flaunch meet at a port, not in a file: "
+                   "store_type=tcp");
     }
     if (nodes->port == 0) {
         return bad(reading, endpoint ? OPT_RDZV_ENDPOINT : OPT_MASTER_PORT,
@@ -321,17 +322,49 @@ static int read_times(const struct reading *reading)
     return 0;
 }
 
+/*
+ * Whether the job gets a name of its own: where torchrun makes a UUID, unless
+ * one was given. Nodes that look for each other need one they know.
+ */
+static bool wants_new_id(const struct reading *reading)
+{
+    const char *given = text_of(reading, OPT_RDZV_ID);
+
+    if (options_flag(reading->options, OPT_STANDALONE)) {
+        return true;
+    }
+    if (reading->nodes->max > 1) {
+        return false;
+    }
+    return given[0] == '\0' ||
+           (!is_given(reading, OPT_RDZV_ID) &&
+            !is_given(reading, OPT_MASTER_PORT) &&
+            text_of(reading, OPT_RDZV_ENDPOINT)[0] == '\0' &&
+            strcmp(text_of(reading, OPT_RDZV_BACKEND), "static") == 0);
+}
+
+static void read_run_id(const struct reading *reading, const char *new_run_id)
+{
+    struct nodes *nodes = reading->nodes;
+    const char *made = "";
+
+    nodes->given_run_id = text_of(reading, OPT_RDZV_ID);
+    nodes->backend = text_of(reading, OPT_RDZV_BACKEND);
+    if (is_slurms(reading) && !is_given(reading, OPT_RDZV_ID)) {
+        made = reading->slurm.run_id;
+    } else if (wants_new_id(reading)) {
+        made = new_run_id;
+        nodes->backend = "c10d";
+    }
+    (void)snprintf(nodes->made_run_id, sizeof(nodes->made_run_id), "%s", made);
+}
+
 static int read_names(const struct reading *reading, const char *hostname)
 {
     struct nodes *nodes = reading->nodes;
     const char *local = text_of(reading, OPT_LOCAL_ADDR);
 
     nodes->bind = text_of(reading, OPT_BIND);
-    nodes->given_run_id = text_of(reading, OPT_RDZV_ID);
-    if (is_slurms(reading) && !is_given(reading, OPT_RDZV_ID)) {
-        (void)snprintf(nodes->slurm_run_id, sizeof(nodes->slurm_run_id), "%s",
-                       reading->slurm.run_id);
-    }
     if (nodes->max > 1 && strlen(nodes->given_run_id) >= AGENT_RUN_ID_MAX) {
         return bad(reading, OPT_RDZV_ID, "too long");
     }
@@ -351,7 +384,8 @@ static int read_names(const struct reading *reading, const char *hostname)
 
 int nodes_resolve(const struct options *options,
                   const struct environ_view *view, const char *hostname,
-                  struct nodes *nodes_out, struct err *err)
+                  const char *new_run_id, struct nodes *nodes_out,
+                  struct err *err)
 {
     struct nodes nodes = { .node_rank = AGENT_NO_RANK };
     struct reading reading = {
@@ -370,6 +404,7 @@ int nodes_resolve(const struct options *options,
     decide_hosting(&reading);
     rc = read_place(&reading);
     rc = rc == 0 ? read_times(&reading) : rc;
+    read_run_id(&reading, new_run_id);
     rc = rc == 0 ? read_names(&reading, hostname) : rc;
     if (rc < 0) {
         return rc;
@@ -390,6 +425,6 @@ bool nodes_meet_on_loopback(const struct nodes *nodes)
 
 const char *nodes_run_id(const struct nodes *nodes)
 {
-    return nodes->slurm_run_id[0] != '\0' ? nodes->slurm_run_id
-                                          : nodes->given_run_id;
+    return nodes->made_run_id[0] != '\0' ? nodes->made_run_id
+                                         : nodes->given_run_id;
 }

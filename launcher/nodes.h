@@ -29,9 +29,10 @@ struct nodes {
     char address[AGENT_HOST_MAX]; /* MASTER_ADDR as given; "": where the host
                                    * node is reached */
     uint16_t port;                /* 0: a free one */
+    const char *backend;          /* as torchrun would name it */
     const char *bind;             /* "": every address */
     const char *given_run_id;
-    char slurm_run_id[64];     /* "": given_run_id counts */
+    char made_run_id[64];      /* "": given_run_id counts */
     char name[AGENT_HOST_MAX]; /* of this node */
     uint64_t join_ms;
     uint64_t last_call_ms;
@@ -42,14 +43,16 @@ struct nodes {
 };
 
 /*
- * view      for what schedulers say
- * hostname  of this machine
+ * view        for what schedulers say
+ * hostname    of this machine
+ * new_run_id  a name that no other job has, used where torchrun makes one up
  *
  * Returns 0 or -EINVAL with a sentence.
  */
 int nodes_resolve(const struct options *options,
                   const struct environ_view *view, const char *hostname,
-                  struct nodes *nodes_out, struct err *err);
+                  const char *new_run_id, struct nodes *nodes_out,
+                  struct err *err);
 
 /* Whether nodes meet at an address that each machine has of its own. */
 bool nodes_meet_on_loopback(const struct nodes *nodes);

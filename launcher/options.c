@@ -1,5 +1,7 @@
 #include "launcher/options.h"
 
+#include "common/parse.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -10,25 +12,30 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_NPROC_PER_NODE] = { "nproc-per-node", 0, OPTION_VALUE,
                              "N|auto|cpu|gpu", "1",
                              "workers to start; auto: one per GPU, else per "
-                             "CPU" },
+                             "CPU",
+                             true },
     [OPT_NNODES] = { "nnodes", 0, OPTION_VALUE, "N|MIN:MAX", "1",
-                     "nodes of the job; MIN:MAX: some may come and go" },
+                     "nodes of the job; MIN:MAX: some may come and go", true },
     [OPT_NODE_RANK] = { "node-rank", 0, OPTION_VALUE, "RANK", NULL,
-                        "number of this node, from 0; node 0 hosts the job" },
+                        "number of this node, from 0; node 0 hosts the job",
+                        true },
     [OPT_MASTER_ADDR] = { "master-addr", 0, OPTION_VALUE, "HOST", NULL,
-                          "host of node 0, the same on each node" },
+                          "host of node 0, the same on each node", true },
     [OPT_MASTER_PORT] = { "master-port", 0, OPTION_VALUE, "PORT", NULL,
                           "port of the store; on one node a free one, else "
-                          "29500" },
+                          "29500",
+                          true },
     [OPT_RDZV_ENDPOINT] = { "rdzv-endpoint", 0, OPTION_VALUE, "HOST[:PORT]",
-                            NULL, "the same as torchrun has it; port 29400" },
+                            NULL, "the same as torchrun has it; port 29400",
+                            true },
     [OPT_RDZV_ID] = { "rdzv-id", 0, OPTION_VALUE, "ID", "none",
-                      "name of the job, the same on each node" },
+                      "name of the job, the same on each node", true },
     [OPT_RDZV_BACKEND] = { "rdzv-backend", 0, OPTION_VALUE, "static|c10d",
-                           "static", "accepted: nodes meet in one way" },
+                           "static", "accepted: nodes meet in one way", true },
     [OPT_RDZV_CONF] = { "rdzv-conf", 0, OPTION_VALUE, "KEY=VALUE,...", NULL,
                         "join_timeout, last_call_timeout, is_host and others "
-                        "of torchrun's" },
+                        "of torchrun's",
+                        true },
     [OPT_JOIN_TIMEOUT] = { "join-timeout", 0, OPTION_VALUE, "SECONDS", "600",
                            "wait this long for all nodes, then exit 124" },
     [OPT_HEARTBEAT_TIMEOUT] = { "heartbeat-timeout", 0, OPTION_VALUE, "SECONDS",
@@ -37,18 +44,24 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_BIND] = { "bind", 0, OPTION_VALUE, "ADDRESS", "",
                    "with several nodes: listen at this address only" },
     [OPT_LOCAL_ADDR] = { "local-addr", 0, OPTION_VALUE, "HOST", NULL,
-                         "name of this node for the others" },
+                         "name of this node for the others", true },
     [OPT_MODULE] = { "module", 'm', OPTION_FLAG, NULL, NULL,
-                     "PROGRAM is a Python module, run with python -m" },
+                     "PROGRAM is a Python module, run with python -m", true },
     [OPT_NO_PYTHON] = { "no-python", 0, OPTION_FLAG, NULL, NULL,
-                        "execute PROGRAM as it is, even if it ends in .py" },
+                        "execute PROGRAM as it is, even if it ends in .py",
+                        true },
+    [OPT_RUN_PATH] = { "run-path", 0, OPTION_FLAG, NULL, NULL,
+                       "PROGRAM is a Python script, whatever its name", true },
+    [OPT_EXPAND_MACROS] = { "expand-macros", 0, OPTION_FLAG, NULL, NULL,
+                            "put the local rank for ${local_rank} in ARGS, and "
+                            "$ for $$, as torchrun does" },
     [OPT_ROLE] = { "role", 0, OPTION_VALUE, "NAME", "default",
-                   "ROLE_NAME of the workers" },
+                   "ROLE_NAME of the workers", true },
     [OPT_SHUTDOWN_TIMEOUT] = { "shutdown-timeout", 0, OPTION_VALUE, "SECONDS",
-                               "30",
-                               "time between a stop and SIGKILL; 0: none" },
+                               "30", "time between a stop and SIGKILL; 0: none",
+                               true },
     [OPT_MAX_RESTARTS] = { "max-restarts", 0, OPTION_VALUE, "N", "0",
-                           "times a failed job is started again" },
+                           "times a failed job is started again", true },
     [OPT_RESTART_BACKOFF] = { "restart-backoff", 0, OPTION_VALUE, "SECONDS",
                               "1",
                               "first wait after an attempt shorter than 10 s; "
@@ -63,7 +76,8 @@ const struct option_row option_table[N_OPTIONS] = {
     [OPT_SIGNALS_TO_HANDLE] = { "signals-to-handle", 0, OPTION_VALUE, "NAMES",
                                 "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
                                 "signals that stop the job; SIGTERM always "
-                                "does" },
+                                "does",
+                                true },
     [OPT_FORWARD_SIGNALS] = { "forward-signals", 0, OPTION_VALUE, "NAMES",
                               "USR1,USR2",
                               "signals to pass on to the workers" },
@@ -72,22 +86,26 @@ const struct option_row option_table[N_OPTIONS] = {
                     "file" },
     [OPT_LOG_DIR] = { "log-dir", 0, OPTION_VALUE, "DIR", NULL,
                       "directory for the files of --redirects and --tee; "
-                      "/dev/null: no files" },
+                      "/dev/null: no files",
+                      true },
     [OPT_REDIRECTS] = { "redirects", 'r', OPTION_VALUE, "WHAT", "0",
                         "output to files: 1 stdout, 2 stderr, 3 both; or by "
-                        "local rank, 0:3,1-3:2,all:1" },
+                        "local rank, 0:3,1-3:2,all:1",
+                        true },
     [OPT_TEE] = { "tee", 't', OPTION_VALUE, "WHAT", "0",
-                  "output to files and, with a prefix, to the screen" },
+                  "output to files and, with a prefix, to the screen", true },
     [OPT_LOCAL_RANKS_FILTER] = { "local-ranks-filter", 0, OPTION_VALUE, "RANKS",
-                                 "", "local ranks to show, such as 0,2-3" },
+                                 "", "local ranks to show, such as 0,2-3",
+                                 true },
     [OPT_DUPLICATE_STDOUT_FILTERS] = { "duplicate-stdout-filters", 0,
                                        OPTION_VALUE, "TEXTS", NULL,
                                        "teed lines of stdout with one of these "
                                        "texts go to filtered_stdout.log as "
-                                       "well" },
+                                       "well",
+                                       true },
     [OPT_DUPLICATE_STDERR_FILTERS] = { "duplicate-stderr-filters", 0,
                                        OPTION_VALUE, "TEXTS", NULL,
-                                       "the same for stderr" },
+                                       "the same for stderr", true },
     [OPT_LOG_PREFIX] = { "log-prefix", 0, OPTION_VALUE, "TEMPLATE", NULL,
                          "text before each line on the screen: ${rank}, "
                          "${local_rank}, ${role_name}, ${host}" },
@@ -98,6 +116,19 @@ const struct option_row option_table[N_OPTIONS] = {
                   "is none" },
     [OPT_RAW] = { "raw", 0, OPTION_FLAG, NULL, NULL,
                   "workers get our output descriptors themselves" },
+    [OPT_EVENT_LOG_HANDLER] = { "event-log-handler", 0, OPTION_VALUE,
+                                "null|console", "null",
+                                "console: tell of each step as a line of JSON "
+                                "on stderr",
+                                true },
+    [OPT_NUMA_BINDING] = { "numa-binding", 0, OPTION_VALUE,
+                           "node|socket|exclusive|core-complex", NULL,
+                           "bind each worker to CPUs near its GPU" },
+    [OPT_VIRTUAL_LOCAL_RANK] = { "virtual-local-rank", 0, OPTION_FLAG, NULL,
+                                 NULL,
+                                 "LOCAL_RANK is 0 for all, and each worker "
+                                 "sees its GPU only",
+                                 true },
     [OPT_PIDNS] = { "pidns", 0, OPTION_FLAG, NULL, NULL,
                     "workers in a PID namespace: the kernel ends them all, "
                     "whatever is killed" },
@@ -107,7 +138,7 @@ const struct option_row option_table[N_OPTIONS] = {
                        "leave variables of outer launchers in the workers' "
                        "environment" },
     [OPT_STANDALONE] = { "standalone", 0, OPTION_FLAG, NULL, NULL,
-                         "one node, whatever else is said" },
+                         "one node, whatever else is said", true },
     [OPT_STORE_ONLY] = { "store-only", 0, OPTION_FLAG, NULL, NULL,
                          "serve a store, start no workers; print HOST:PORT, "
                          "end "
@@ -131,13 +162,20 @@ const struct option_row option_table[N_OPTIONS] = {
                       "print what would be started, and start nothing" },
     [OPT_EXPLAIN] = { "explain", 0, OPTION_FLAG, NULL, NULL,
                       "print where each value came from, and start nothing" },
+    [OPT_PRINT_COMPLETION] = { "print-completion", 0, OPTION_VALUE,
+                               "bash|zsh|fish", NULL,
+                               "print a script that completes options in this "
+                               "shell" },
     [OPT_HELP] = { "help", 'h', OPTION_FLAG, NULL, NULL, "print this" },
     [OPT_VERSION] = { "version", 0, OPTION_FLAG, NULL, NULL,
                       "print the version" },
     [OPT_MONITOR_INTERVAL] = { "monitor-interval", 0, OPTION_VALUE, "SECONDS",
-                               NULL, "accepted; flaunch does not poll" },
-    [OPT_START_METHOD] = { "start-method", 0, OPTION_VALUE, "NAME", NULL,
-                           "accepted; there is no Python to start from" },
+                               "0.1", "checked; flaunch does not poll", true },
+    [OPT_START_METHOD] = { "start-method", 0, OPTION_VALUE,
+                           "spawn|fork|forkserver", "spawn",
+                           "checked; there is no Python to start from", true },
+    [OPT_LOGS_SPECS] = { "logs-specs", 0, OPTION_VALUE, "NAME", NULL,
+                         "refused: it names a Python plugin" },
 };
 
 /* Both spellings of each name, for getopt_long. */
@@ -260,6 +298,28 @@ static int refuse(const char *argument, int letter, bool no_value,
     }
 }
 
+/* "-1", "-.5" */
+static bool is_negative_number(const char *text)
+{
+    size_t whole = strspn(text + 1, "0123456789");
+    const char *rest = text + 1 + whole;
+
+    if (*rest == '.' && isdigit((unsigned char)rest[1])) {
+        return rest[1 + strspn(rest + 1, "0123456789")] == '\0';
+    }
+    return whole > 0 && *rest == '\0';
+}
+
+/*
+ * Whether a value that stands by itself is rather the next option: then one
+ * was forgotten. As argparse, torchrun's parser, has it.
+ */
+static bool is_no_value(const char *text)
+{
+    return text[0] == '-' && text[1] != '\0' && !is_negative_number(text) &&
+           strchr(text, ' ') == NULL;
+}
+
 static int parse_arguments(int argc, char **argv, struct options *options,
                            struct err *err)
 {
@@ -284,6 +344,13 @@ static int parse_arguments(int argc, char **argv, struct options *options,
         id = found >= LONG_BASE ? found - LONG_BASE : option_of_letter(found);
         assert(id >= 0);
         text = optarg != NULL ? optarg : "1";
+        if (optarg != NULL && optarg == argv[optind - 1] &&
+            is_no_value(optarg)) {
+            return err_set(err, -EINVAL,
+                           "option %.64s needs a value; one that begins with - "
+                           "is given as --%s=%.64s",
+                           argv[at], option_table[id].name, optarg);
+        }
         if (found < LONG_BASE && text[0] == '=') {
             text++; /* -r=3: getopt_long leaves the sign */
         }
@@ -321,27 +388,49 @@ static const struct {
 
 #define N_ENV_SOURCES (sizeof(env_sources) / sizeof(env_sources[0]))
 
-static void take_defaults(const char *(*env)(const char *name, void *arg),
-                          void *arg, struct options *options)
+static void take_default(const char *(*env)(const char *name, void *arg),
+                         void *arg, enum option_id id,
+                         struct option_value *value)
+{
+    char name[64];
+    size_t i;
+
+    for (i = 0; i < N_ENV_SOURCES && value->text == NULL; i++) {
+        if (env_sources[i].source == FROM_PET_ENV && !option_table[id].pet) {
+            continue;
+        }
+        env_name(env_sources[i].prefix, id, name, sizeof(name));
+        value->text = env(name, arg);
+        value->source = env_sources[i].source;
+    }
+    if (value->text == NULL) {
+        value->text = option_table[id].fallback;
+        value->source = FROM_DEFAULT;
+    }
+}
+
+/* What is not on the command line. A flag's variable holds a number. */
+static int take_defaults(const char *(*env)(const char *name, void *arg),
+                         void *arg, struct options *options, struct err *err)
 {
     int id;
 
     for (id = 0; id < N_OPTIONS; id++) {
         struct option_value *value = &options->values[id];
-        char name[64];
-        size_t i;
+        int64_t on;
 
-        for (i = 0; i < N_ENV_SOURCES && value->text == NULL; i++) {
-            env_name(env_sources[i].prefix, (enum option_id)id, name,
-                     sizeof(name));
-            value->text = env(name, arg);
-            value->source = env_sources[i].source;
+        take_default(env, arg, (enum option_id)id, value);
+        if (option_table[id].kind != OPTION_FLAG ||
+            value->source == FROM_DEFAULT ||
+            value->source == FROM_COMMAND_LINE) {
+            continue;
         }
-        if (value->text == NULL) {
-            value->text = option_table[id].fallback;
-            value->source = FROM_DEFAULT;
+        if (parse_python_int(value->text, INT64_MIN, INT64_MAX, &on) < 0) {
+            return options_bad(options, (enum option_id)id, "give 1 or 0", err);
         }
+        value->text = on != 0 ? "1" : "0";
     }
+    return 0;
 }
 
 int options_parse(int argc, char **argv,
@@ -354,18 +443,18 @@ int options_parse(int argc, char **argv,
     if (rc < 0) {
         return rc;
     }
-    take_defaults(env, arg, &options);
-    *options_out = options;
-    return 0;
+    rc = take_defaults(env, arg, &options, err);
+    if (rc == 0) {
+        *options_out = options;
+    }
+    return rc;
 }
 
 bool options_flag(const struct options *options, enum option_id id)
 {
     const struct option_value *value = &options->values[id];
 
-    return value->text != NULL &&
-           (value->source == FROM_COMMAND_LINE ||
-            (value->text[0] != '\0' && strcmp(value->text, "0") != 0));
+    return value->text != NULL && strcmp(value->text, "0") != 0;
 }
 
 void options_source_name(const struct options *options, enum option_id id,
@@ -383,6 +472,20 @@ void options_source_name(const struct options *options, enum option_id id,
     (void)snprintf(text_out, size, "%s",
                    source == FROM_COMMAND_LINE ? "the command line"
                                                : "the default");
+}
+
+int options_bad(const struct options *options, enum option_id id,
+                const char *want, struct err *err)
+{
+    const struct option_value *value = &options->values[id];
+    bool typed = value->source == FROM_COMMAND_LINE;
+    char from[80];
+
+    options_source_name(options, id, from, sizeof(from));
+    return err_set(err, -EINVAL, "--%s=%.128s%s%s%s: %s", option_table[id].name,
+                   value->text != NULL ? value->text : "",
+                   typed ? "" : " (from ", typed ? "" : from, typed ? "" : ")",
+                   want);
 }
 
 static void help_row(FILE *file, const struct option_row *row)
@@ -415,11 +518,11 @@ void options_help(FILE *file)
     for (id = 0; id < OPT_MONITOR_INTERVAL; id++) {
         help_row(file, &option_table[id]);
     }
-    (void)fputs("\nAccepted from scripts for torchrun:\n", file);
+    (void)fputs("\nOf torchrun, and without effect here:\n", file);
     for (id = OPT_MONITOR_INTERVAL; id < N_OPTIONS; id++) {
         help_row(file, &option_table[id]);
     }
-    (void)fputs("\nEach option can be set by FLAUNCH_OPT_<NAME> and "
-                "PET_<NAME> as well.\nMore: man flaunch\n",
+    (void)fputs("\nEach option can be set by FLAUNCH_OPT_<NAME> as well, and "
+                "torchrun's by\nPET_<NAME>. More: man flaunch\n",
                 file);
 }

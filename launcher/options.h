@@ -1,8 +1,9 @@
 /*
- * The one option table: parsing, --help and the man page's check come from it.
+ * The one option table: parsing, --help, completions and the man page's check
+ * come from it.
  *
- * Values come from the command line, FLAUNCH_OPT_<NAME> and PET_<NAME>
- * (torchrun's), in this order; NAME is the option's in capitals, with _.
+ * Values come from the command line, FLAUNCH_OPT_<NAME> and, for torchrun's
+ * options, PET_<NAME>, in this order; NAME is the option's in capitals, with _.
  */
 #ifndef FLAUNCH_LAUNCHER_OPTIONS_H
 #define FLAUNCH_LAUNCHER_OPTIONS_H
@@ -29,6 +30,8 @@ enum option_id {
     OPT_LOCAL_ADDR,
     OPT_MODULE,
     OPT_NO_PYTHON,
+    OPT_RUN_PATH,
+    OPT_EXPAND_MACROS,
     OPT_ROLE,
     OPT_SHUTDOWN_TIMEOUT,
     OPT_MAX_RESTARTS,
@@ -49,6 +52,9 @@ enum option_id {
     OPT_TIMESTAMPS,
     OPT_PTY,
     OPT_RAW,
+    OPT_EVENT_LOG_HANDLER,
+    OPT_NUMA_BINDING,
+    OPT_VIRTUAL_LOCAL_RANK,
     OPT_PIDNS,
     OPT_KEEP_PROCESSES,
     OPT_KEEP_ENV,
@@ -62,11 +68,13 @@ enum option_id {
     OPT_STORE_MAX_MEMORY,
     OPT_DRY_RUN,
     OPT_EXPLAIN,
+    OPT_PRINT_COMPLETION,
     OPT_HELP,
     OPT_VERSION,
-    /* Accepted from scripts for torchrun, and without effect. */
+    /* Of torchrun, and without effect here. */
     OPT_MONITOR_INTERVAL,
     OPT_START_METHOD,
+    OPT_LOGS_SPECS,
     N_OPTIONS,
 };
 
@@ -82,6 +90,7 @@ struct option_row {
     const char *metavar;
     const char *fallback; /* the default, as a person would type it; or NULL */
     const char *help;
+    bool pet; /* PET_<NAME> sets it, as in torchrun */
 };
 
 extern const struct option_row option_table[N_OPTIONS];
@@ -114,13 +123,19 @@ int options_parse(int argc, char **argv,
                   const char *(*env)(const char *name, void *arg), void *arg,
                   struct options *options_out, struct err *err);
 
-/* Whether a flag is set: given, or a default from the environment that is
- * neither empty nor 0. */
+/* Whether a flag is set: given, or by a variable with another number than 0. */
 bool options_flag(const struct options *options, enum option_id id);
 
 /* "the command line", "PET_NPROC_PER_NODE": where a value came from. */
 void options_source_name(const struct options *options, enum option_id id,
                          char *text_out, size_t size);
+
+/*
+ * A value is not to be used: "--role=x (from PET_ROLE): give a name". want says
+ * what would be. Returns -EINVAL.
+ */
+int options_bad(const struct options *options, enum option_id id,
+                const char *want, struct err *err);
 
 /* Print --help. */
 void options_help(FILE *file);

@@ -11,7 +11,7 @@ enum key_kind {
     KEY_SECONDS,
     KEY_COUNT,
     KEY_BOOL,
-    KEY_STORE, /* only "tcp" is to be had */
+    KEY_STORE,
     KEY_UNUSED,
 };
 
@@ -114,10 +114,10 @@ static int take(const struct key *key, const char *value,
                    ? 0
                    : bad_value(key->name, value, "true or false", err);
     case KEY_STORE:
-        return strcmp(value, "tcp") == 0
+        conf->by_file = strcmp(value, "file") == 0;
+        return conf->by_file || strcmp(value, "tcp") == 0
                    ? 0
-                   : bad_value(key->name, value,
-                               "tcp: nodes of flaunch meet at a port", err);
+                   : bad_value(key->name, value, "tcp or file", err);
     case KEY_UNUSED:
         break;
     }

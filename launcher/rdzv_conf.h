@@ -6,6 +6,7 @@
 
 #include "common/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct rdzv_conf {
     uint64_t last_call_ms; /* 0: not given */
     uint64_t lease_ms;     /* 0: not given */
     int is_host;           /* RDZV_IS_HOST_UNSET: not given */
+    bool by_file;          /* store_type=file */
     char unknown[128];     /* "key, key" */
 };
 

@@ -127,6 +127,9 @@ static int put_signal(const struct report *report, const struct worker *worker,
     if (report->oom_kills > 0) {
         return put_line(out, "%s was not sent by flaunch; %s", name, hits);
     }
+    if (worker->overdue) {
+        return 0; /* the watchdog's, and said above */
+    }
     if (WTERMSIG(worker->wait_status) == SIGKILL) {
         why = "; often it is the kernel's out-of-memory killer: see dmesg";
     }

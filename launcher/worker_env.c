@@ -143,8 +143,13 @@ static const char *find(char *const *env, const char *name)
     return NULL;
 }
 
+static bool is_name(const char *name, size_t len, const char *known)
+{
+    return len == strlen(known) && memcmp(name, known, len) == 0;
+}
+
 static int push_inherited(struct env_list *list, char *const *inherited,
-                          bool keep_env)
+                          const struct job_env *job)
 {
     int rc = 0;
 
@@ -152,7 +157,11 @@ static int push_inherited(struct env_list *list, char *const *inherited,
         size_t len = strcspn(*inherited, "=");
 
         if (matches(ours, N_OF(ours), *inherited, len) ||
-            (!keep_env &&
+            (job->own_gpus &&
+             is_name(*inherited, len, ENV_CUDA_VISIBLE_DEVICES)) ||
+            (job->timer_file != NULL &&
+             is_name(*inherited, len, ENV_TIMER_FILE)) ||
+            (!job->keep_env &&
              matches(outer_records, N_OF(outer_records), *inherited, len))) {
             continue;
         }
@@ -176,7 +185,7 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
     (void)snprintf(store, sizeof(store),
                    strchr(job->master_addr, ':') != NULL ? "[%s]:%s" : "%s:%s",
                    job->master_addr, port);
-    rc = push_inherited(&list, inherited, job->keep_env);
+    rc = push_inherited(&list, inherited, job);
     rc = THEN(rc, push_text(&list, ENV_MASTER_ADDR, job->master_addr));
     rc = THEN(rc, push_text(&list, ENV_MASTER_PORT, port));
     rc = THEN(rc, push_text(&list, ENV_ROLE_NAME, job->role));
@@ -188,6 +197,9 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
     rc = THEN(rc, push_text(&list, ENV_FLAUNCH_RUN_ID, job->run_id));
     rc = THEN(rc, push_number(&list, ENV_FLAUNCH_ATTEMPT, job->round - 1));
     rc = THEN(rc, push_text(&list, ENV_FLAUNCH_STORE, store));
+    if (job->timer_file != NULL) {
+        rc = THEN(rc, push_text(&list, ENV_TIMER_FILE, job->timer_file));
+    }
     if (find(inherited, ENV_NCCL_ASYNC) == NULL) {
         rc = THEN(rc, push_text(&list, ENV_NCCL_ASYNC, "1"));
     }
@@ -207,7 +219,7 @@ int worker_env_shared(char *const *inherited, const struct job_env *job,
 }
 
 int worker_env_own(const struct place *place, const char *error_file,
-                   struct env_list *list_out)
+                   const char *gpu, struct env_list *list_out)
 {
     const struct {
         const char *name;
@@ -215,7 +227,7 @@ int worker_env_own(const struct place *place, const char *error_file,
     } numbers[] = {
         { ENV_RANK, place->rank },
         { ENV_WORLD_SIZE, place->world_size },
-        { ENV_LOCAL_RANK, place->local_rank },
+        { ENV_LOCAL_RANK, gpu != NULL ? 0 : place->local_rank },
         { ENV_LOCAL_WORLD_SIZE, place->local_world_size },
         { ENV_GROUP_RANK, place->group_rank },
         { ENV_GROUP_WORLD_SIZE, place->group_world_size },
@@ -237,6 +249,9 @@ int worker_env_own(const struct place *place, const char *error_file,
     }
     if (error_file != NULL) {
         rc = THEN(rc, push_text(&list, ENV_ERROR_FILE, error_file));
+    }
+    if (gpu != NULL) {
+        rc = THEN(rc, push_text(&list, ENV_CUDA_VISIBLE_DEVICES, gpu));
     }
     if (rc < 0) {
         env_list_destroy(&list);

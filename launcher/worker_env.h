@@ -15,11 +15,13 @@ struct job_env {
     uint16_t master_port;
     const char *role;
     const char *run_id;
-    const char *signals; /* that stop the job, as given */
-    uint32_t attempt;    /* restarts used up so far, by the whole job */
-    uint32_t round;      /* counted from 1; each is an attempt of its own */
+    const char *signals;    /* that stop the job, as given */
+    const char *timer_file; /* the watchdog's FIFO, or NULL */
+    uint32_t attempt;       /* restarts used up so far, by the whole job */
+    uint32_t round;         /* counted from 1; each is an attempt of its own */
     uint32_t max_restarts;
     uint32_t omp_num_threads; /* 0: leave OMP_NUM_THREADS as it is */
+    bool own_gpus;            /* CUDA_VISIBLE_DEVICES is each worker's own */
     bool keep_env;            /* leave outer launchers' variables */
 };
 
@@ -38,9 +40,17 @@ struct env_list {
 int worker_env_shared(char *const *inherited, const struct job_env *job,
                       struct env_list *list_out);
 
-/* What is this worker's own; error_file may be NULL. 0 or -ENOMEM. */
+/*
+ * What is this worker's own.
+ *
+ * error_file  or NULL: nowhere
+ * gpu         all that it sees of CUDA_VISIBLE_DEVICES, and its LOCAL_RANK is 0
+ *             then (--virtual-local-rank); or NULL
+ *
+ * 0 or -ENOMEM.
+ */
 int worker_env_own(const struct place *place, const char *error_file,
-                   struct env_list *list_out);
+                   const char *gpu, struct env_list *list_out);
 
 /* Whether a variable is a record of an outer launcher, or one of our options.
  */

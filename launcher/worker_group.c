@@ -47,7 +47,7 @@ static bool worker_exited(struct worker_group *group, struct worker *worker,
         worker->stopped_by_us = false; /* its end and our stop crossed */
         group->n_stopped--;
     }
-    return worker_done(group, msg->worker, msg->status != 0);
+    return worker_done(group, msg->worker, msg->status != 0 || worker->overdue);
 }
 
 static bool worker_failed(struct worker_group *group, struct worker *worker,

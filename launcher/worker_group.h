@@ -19,6 +19,7 @@ enum worker_state {
 
 struct worker {
     enum worker_state state;
+    bool overdue;       /* a timer of its own has expired */
     bool stopped_by_us; /* it was running when we stopped the group */
     uint32_t pid;
     int wait_status;

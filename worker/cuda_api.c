@@ -1,6 +1,6 @@
 #include "worker/cuda_api.h"
 
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 #include "worker/fail.h"
 
 #include <errno.h>

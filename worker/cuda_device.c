@@ -1,7 +1,7 @@
 #include "worker/cuda_device.h"
 
 #include "common/helper.h"
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 #include "worker/fail.h"
 
 #include <errno.h>

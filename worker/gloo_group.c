@@ -1,7 +1,7 @@
 #include "worker/gloo_group.h"
 
 #include "common/clock.h"
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 #include "worker/fail.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "worker/alarm.h"
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 #include "worker/fail.h"
 #include "worker/nccl_env.h"
 #include "worker/nccl_roots.h"

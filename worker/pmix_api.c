@@ -1,6 +1,6 @@
 #include "worker/pmix_api.h"
 
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 
 static const char *const library_names[] = { "libpmix.so.2", "libpmix.so",
                                              NULL };

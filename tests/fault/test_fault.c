@@ -331,9 +331,11 @@ static bool plan_scenario(void)
     struct env_list shared = { 0 };
     struct env_list own = { 0 };
     struct guard_stream streams[1][2] = { { { .path = "" }, { .path = "" } } };
+    char **argvs[] = { outer };
     struct guard_plan plan = { .path = "p",
                                .keep = "",
-                               .argv = outer,
+                               .argvs = argvs,
+                               .n_argvs = 1,
                                .n_workers = 1,
                                .streams = streams };
     struct guard_plan read = { 0 };
@@ -342,7 +344,7 @@ static bool plan_scenario(void)
 
     rc = worker_env_shared(outer, &job, &shared);
     if (rc == 0) {
-        rc = worker_env_own(&place, "/x.json", &own);
+        rc = worker_env_own(&place, "/x.json", "0", &own);
     }
     if (rc == 0) {
         plan.base_env = shared.strings;

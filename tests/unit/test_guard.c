@@ -113,10 +113,12 @@ static struct guard_plan plan_of(char **argv, uint32_t n)
 {
     static char path_env[] = "PATH=/bin:/usr/bin";
     static char *base[] = { path_env, NULL };
+    static char **shared[1];
     struct guard_plan plan = { .stdin_worker = GUARD_STDIN_NONE,
                                .path = argv[0],
                                .keep = "",
-                               .argv = argv,
+                               .argvs = shared,
+                               .n_argvs = 1,
                                .base_env = base,
                                .n_base_env = 1,
                                .n_workers = n,
@@ -124,6 +126,7 @@ static struct guard_plan plan_of(char **argv, uint32_t n)
                                .streams = calloc(n, sizeof(*plan.streams)) };
     uint32_t i;
 
+    shared[0] = argv;
     assert_non_null(plan.worker_env);
     assert_non_null(plan.streams);
     for (i = 0; i < n; i++) {
@@ -147,6 +150,7 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
     static char name[] = "/bin/echo";
     static char empty[] = "";
     char *argv[] = { name, empty, NULL };
+    char **argvs[] = { argv, own_env };
     struct guard_plan plan = plan_of(argv, 2);
     struct guard_plan read;
     struct buf out = { 0 };
@@ -154,6 +158,10 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
 
     (void)state;
     plan.worker_env[1] = own_env;
+    plan.argvs = argvs;
+    plan.n_argvs = 2;
+    plan.cpus = (const uint8_t *)"\1\2\3\4";
+    plan.cpu_bytes = 2;
     plan.streams[1][GUARD_OUT] = (struct guard_stream){
         .kind = GUARD_STREAM_FILE, .shown = 1, .path = "/tmp/x"
     };
@@ -163,8 +171,12 @@ static void plans_go_round_and_broken_ones_are_refused(void **state)
     assert_int_equal(read.n_workers, 2);
     assert_int_equal(read.stdin_worker, GUARD_STDIN_NONE);
     assert_string_equal(read.path, "/bin/echo");
-    assert_string_equal(read.argv[1], "");
-    assert_null(read.argv[2]);
+    assert_int_equal(read.n_argvs, 2);
+    assert_string_equal(read.argvs[0][1], "");
+    assert_null(read.argvs[0][2]);
+    assert_string_equal(read.argvs[1][0], "RANK=0");
+    assert_int_equal(read.cpu_bytes, 2);
+    assert_memory_equal(read.cpus, "\1\2\3\4", 4);
     assert_int_equal(read.n_base_env, 1);
     assert_null(read.worker_env[0][0]);
     assert_string_equal(read.worker_env[1][0], "RANK=0");
@@ -541,8 +553,11 @@ static void a_guard_that_cannot_answer_ends_everything(void **state)
 
     (void)state;
     inherited_take(&inherited);
-    assert_int_equal(
-        guard_start(&inherited, false, NULL, guard_argv, 1, &guard, NULL), 0);
+    assert_int_equal(guard_start(&(struct guard_setup){ .inherited = &inherited,
+                                                        .argv = guard_argv,
+                                                        .argc = 1 },
+                                 &guard, NULL),
+                     0);
     assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
     assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
     guard_must_end(guard.pid);
@@ -593,8 +608,11 @@ static void a_guard_whose_last_word_fails_ends(void **state)
 
     (void)state;
     inherited_take(&inherited);
-    assert_int_equal(
-        guard_start(&inherited, false, NULL, guard_argv, 1, &guard, NULL), 0);
+    assert_int_equal(guard_start(&(struct guard_setup){ .inherited = &inherited,
+                                                        .argv = guard_argv,
+                                                        .argc = 1 },
+                                 &guard, NULL),
+                     0);
     assert_int_equal(guard_pair_send_plan(guard.fd, &plan), 0);
     wait_for_exit(guard.fd);
     assert_int_equal(shutdown(guard.fd, SHUT_RD), 0);
@@ -623,9 +641,11 @@ static void lease_begin(struct lease_test *test)
 
     *test = (struct lease_test){ .plan = plan_of(argv, 2) };
     inherited_take(&inherited);
-    assert_int_equal(
-        guard_start(&inherited, false, NULL, guard_argv, 1, &test->guard, NULL),
-        0);
+    assert_int_equal(guard_start(&(struct guard_setup){ .inherited = &inherited,
+                                                        .argv = guard_argv,
+                                                        .argc = 1 },
+                                 &test->guard, NULL),
+                     0);
 }
 
 static void lease_send(struct lease_test *test, uint64_t from_now_ms)

@@ -53,7 +53,9 @@ static int resolve(const char *line, const char *env, struct nodes *nodes,
     (void)snprintf(copy, sizeof(copy), "%s", env);
     view.arg = copy;
     rc = options_parse(argc, argv, env_of, copy, &options, err);
-    return rc < 0 ? rc : nodes_resolve(&options, &view, "thishost", nodes, err);
+    return rc < 0
+               ? rc
+               : nodes_resolve(&options, &view, "thishost", "NEW", nodes, err);
 }
 
 #define ANY AGENT_NO_RANK
@@ -197,7 +199,7 @@ static void mistakes_are_named(void **state)
         { "--rdzv-conf=join_timeout p", "", "\"join_timeout\" is not KEY" },
         { "--rdzv-conf=a=1,=2 p", "", "\"=2\" is not KEY=VALUE" },
         { "--rdzv-conf=a=1, p", "", "\"\" is not KEY=VALUE" },
-        { "--rdzv-conf=store_type=file p", "", "store_type=file: give tcp" },
+        { "--rdzv-conf=store_type=x p", "", "store_type=x: give tcp or file" },
         /* Slurm: what to do stands in the message. */
         { "p", "SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=2",
           "srun --nodes=2 --ntasks-per-node=1 flaunch ..." },

@@ -322,18 +322,33 @@ static void a_workers_place_follows_from_its_nodes(void **state)
 
 static void numbers_of_workers_have_bounds(void **state)
 {
-    struct err err;
-    uint32_t n = 0;
+    static const struct {
+        const char *text;
+        unsigned n_gpus;
+        uint32_t n; /* 0: refused */
+    } cases[] = {
+        { "1", 0, 1 },    { "65536", 0, 65536 }, { "65537", 0, 0 },
+        { "", 0, 0 },     { "GPU", 1, 0 },       { "auto", 2, 2 },
+        { "auto", 0, 6 }, { "cpu", 2, 6 },       { "gpu", 2, 2 },
+        { "gpu", 0, 0 },  { " 2 ", 0, 2 },       { "+2", 0, 2 },
+        { "1_0", 0, 10 }, { "1__0", 0, 0 },      { "_1", 0, 0 },
+        { "2.0", 0, 0 },  { "0x2", 0, 0 },       { "0", 0, 0 },
+        { "-1", 0, 0 },
+    };
+    struct options options = { 0 };
+    size_t i;
 
     (void)state;
-    assert_int_equal(nproc_resolve("1", 1, 0, &n, &err), 0);
-    assert_int_equal(nproc_resolve("65536", 1, 0, &n, &err), 0);
-    assert_int_equal(n, 65536);
-    assert_int_equal(nproc_resolve("65537", 1, 0, &n, &err), -EINVAL);
-    assert_int_equal(nproc_resolve("", 1, 0, &n, &err), -EINVAL);
-    assert_int_equal(nproc_resolve("GPU", 1, 1, &n, &err), -EINVAL);
-    assert_int_equal(nproc_resolve("auto", 6, 2, &n, &err), 0);
-    assert_int_equal(n, 2);
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct err err;
+        uint32_t n = 0;
+        int rc;
+
+        options.values[OPT_NPROC_PER_NODE].text = cases[i].text;
+        rc = nproc_resolve(&options, 6, cases[i].n_gpus, &n, &err);
+        assert_int_equal(rc, cases[i].n == 0 ? -EINVAL : 0);
+        assert_int_equal(n, cases[i].n);
+    }
 }
 
 static bool env_has(const struct env_list *list, const char *string)

@@ -4,7 +4,7 @@
 #include "tests/unit/unit.h"
 #include "worker/checkin_record.h"
 #include "worker/device.h"
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 #include "worker/nccl_env.h"
 #include "worker/nccl_roots.h"
 

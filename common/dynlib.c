@@ -1,4 +1,4 @@
-#include "worker/dynlib.h"
+#include "common/dynlib.h"
 
 #include <dlfcn.h>
 #include <errno.h>

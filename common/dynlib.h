@@ -1,8 +1,8 @@
 /*
  * Loading a shared library and a table of its functions.
  */
-#ifndef FLAUNCH_WORKER_DYNLIB_H
-#define FLAUNCH_WORKER_DYNLIB_H
+#ifndef FLAUNCH_COMMON_DYNLIB_H
+#define FLAUNCH_COMMON_DYNLIB_H
 
 #include <stdbool.h>
 #include <stddef.h>
