@@ -197,6 +197,15 @@ install: all
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 man/*.3 $(DESTDIR)$(PREFIX)/share/man/man3/
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(BUILD)/flaunch --print-completion bash \
+		> $(DESTDIR)$(PREFIX)/share/bash-completion/completions/flaunch
+	$(BUILD)/flaunch --print-completion zsh \
+		> $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_flaunch
+	$(BUILD)/flaunch --print-completion fish \
+		> $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/flaunch.fish
 
 .PHONY: clean
 clean:
@@ -336,6 +345,16 @@ check-nodes:
 	python3 tests/run.py --build $(BUILD) $(if $(STRICT),--strict) \
 		e2e/nodes $(shell cd tests && grep -l 'from hosts' e2e/scenarios/*.py \
 		| sed 's/\.py//') unit/test_coordinator unit/test_nodes unit/test_agent
+
+# torchrun and flaunch side by side, as a table in Markdown. Rows that need
+# PyTorch are left out where TORCH_PYTHON, or python3, has none.
+.PHONY: conformance
+conformance:
+	@tests/tools/deps build test
+	@$(MAKE) --no-print-directory all
+	python3 tests/interop/torchrun/conformance.py \
+		--launcher $(BUILD)/flaunch \
+		--python $${TORCH_PYTHON:-$$(command -v python3)}
 
 # Models of the rendezvous in Promela, checked by SPIN.
 .PHONY: model

@@ -115,16 +115,23 @@ static int listen_maybe(const struct config *config, struct agent_setup *setup,
     return rdzv_listen(config, &setup->listeners, err);
 }
 
-/* Directories of the run, before anything starts. */
+/*
+ * Directories of the run, before anything starts. One that the user named and
+ * that is not to be used is a mistake of the command line.
+ */
 static int make_files(const struct config *config, struct run_files *files,
-                      struct err *err)
+                      int *exit_code_out, struct err *err)
 {
     const struct log_config *log = &config->log;
     int rc = 0;
 
+    *exit_code_out = EXIT_FLAUNCH;
     if (log_config_has_files(log, config->n_workers) ||
         (log->dir != NULL && !log->no_files)) {
         rc = log_dir_make(log->dir, config->job.run_id, &files->log, err);
+        if (rc < 0 && log->dir != NULL) {
+            *exit_code_out = EXIT_USAGE;
+        }
         if (rc == 0 && log->dir == NULL) {
             log_line(LOG_INFO, "logs are in %s", files->log.run);
         }
@@ -196,11 +203,9 @@ static int run_with_files(struct config *config,
     struct terminal terminal;
     struct err err = { 0 };
     int exit_code;
-    int rc;
 
-    rc = make_files(config, &files, &err);
-    if (rc < 0) {
-        return fail(rc == -ENOTDIR ? EXIT_USAGE : EXIT_FLAUNCH, &err);
+    if (make_files(config, &files, &exit_code, &err) < 0) {
+        return fail(exit_code, &err);
     }
     config->job.timer_file = files.timer_file;
     terminal_save(&terminal);

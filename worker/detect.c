@@ -62,13 +62,13 @@ static bool same_store(const struct reading *reading)
 
 /*
  * flaunch sets both its own names and torchrun's. Where they differ another
- * launcher runs inside this worker, and the inner one's word counts.
+ * launcher runs inside this worker, and the inner one's word counts. LOCAL_RANK
+ * may be 0 for all of a node (--virtual-local-rank): it tells nothing.
  */
 static bool flaunch_is_outer(const struct reading *reading)
 {
     return !same_text(reading, ENV_FLAUNCH_RANK, ENV_RANK) ||
            !same_text(reading, ENV_FLAUNCH_WORLD_SIZE, ENV_WORLD_SIZE) ||
-           !same_text(reading, ENV_FLAUNCH_LOCAL_RANK, ENV_LOCAL_RANK) ||
            !same_text(reading, ENV_FLAUNCH_RUN_ID, ENV_RUN_ID) ||
            !same_store(reading);
 }

@@ -23,11 +23,12 @@ def read(path):
 
 
 def tree(base):
-    """Files below base, the random part of the run's name left out."""
+    """Files below base; the run's directory is named "run"."""
     found = {}
     for path in glob.glob(base + '/*/**', recursive=True):
         if os.path.isfile(path) and '/latest/' not in path:
-            name = re.sub(r'_[a-z0-9]{8}/', '_X/', os.path.relpath(path, base))
+            name = re.sub(r'^[^/]+_[a-z0-9]{8}/', 'run/',
+                          os.path.relpath(path, base))
             found[name] = read(path)
     return found
 
@@ -38,7 +39,7 @@ def test_redirects_go_to_files_in_torchruns_layout():
                     '--rdzv-id=job7', 'sh', '-c', SAY)
         assert r.code == 0 and r.out == '' and own_lines(r) == [], r
         assert tree(d + '/a/b') == {
-            'job7_X/attempt_0/%d/std%s.log' % (i, s): '%s %d\n' % (s, i)
+            'run/attempt_0/%d/std%s.log' % (i, s): '%s %d\n' % (s, i)
             for i in range(2) for s in ('out', 'err')}, tree(d + '/a/b')
         run = os.path.realpath(d + '/a/b/latest')
         assert os.path.basename(run).startswith('job7_'), run
@@ -50,8 +51,8 @@ def test_maps_choose_rank_and_stream():
         r = flaunch('-r', '0:1,1:2', '--log-dir', d, '--nproc-per-node=2',
                     'sh', '-c', SAY)
         assert r.out == 'out 1\n' and 'err 0' in r.err, r
-        assert tree(d) == {'none_X/attempt_0/0/stdout.log': 'out 0\n',
-                           'none_X/attempt_0/1/stderr.log': 'err 1\n'}, tree(d)
+        assert tree(d) == {'run/attempt_0/0/stdout.log': 'out 0\n',
+                           'run/attempt_0/1/stderr.log': 'err 1\n'}, tree(d)
     with TempDir() as d:
         r = flaunch('-r', '8-10:1', '--log-dir', d, '--nproc-per-node=11',
                     'sh', '-c', 'echo $RANK')
@@ -66,7 +67,7 @@ def test_a_tee_has_both_and_its_prefix():
         assert sorted(lines(r.out)) == ['[tr0]:out 0', '[tr1]:out 1'], r
         assert sorted(l for l in lines(r.err) if 'err' in l) == [
             '[tr0]:err 0', '[tr1]:err 1'], r
-        assert tree(d)['none_X/attempt_0/1/stderr.log'] == 'err 1\n'
+        assert tree(d)['run/attempt_0/1/stderr.log'] == 'err 1\n'
     template = '<${role_name} ${rank}/${local_rank} $$ ${x}> '
     with TempDir() as d:
         r = flaunch('-t1', '--log-dir', d, 'sh', '-c', SAY,
@@ -94,9 +95,11 @@ def test_nothing_is_made_when_nothing_is_asked_for():
         r = flaunch('-r', '3', '--log-dir=/dev/null', 'sh', '-c', SAY, cwd=d,
                     env={'TMPDIR': d, 'XDG_RUNTIME_DIR': d})
         assert r.out == 'out 0\n' and os.listdir(d) == [], (r, os.listdir(d))
-        r = flaunch('--log-dir', d + '/logs', 'true')
-        assert r.code == 0 and os.listdir(d + '/logs') == ['latest'] or \
-            os.listdir(d + '/logs') == [], os.listdir(d + '/logs')
+        r = flaunch('--log-dir', d + '/a/logs', 'true')
+        assert r.code == 0 and os.listdir(d) == [], os.listdir(d)
+        os.mkdir(d + '/mine')
+        r = flaunch('--log-dir', d + '/mine/logs', 'true')
+        assert r.code == 0 and os.listdir(d) == ['mine'], os.listdir(d)
 
 
 def test_a_directory_of_its_own_is_kept_and_named():
@@ -113,7 +116,7 @@ def test_each_attempt_has_its_directory():
                     '--restart-backoff=0', 'sh', '-c',
                     'echo $TORCHELASTIC_RESTART_COUNT; exit 3')
         assert r.code == 3, r
-        assert tree(d) == {'none_X/attempt_%d/0/stdout.log' % i: '%d\n' % i
+        assert tree(d) == {'run/attempt_%d/0/stdout.log' % i: '%d\n' % i
                            for i in range(3)}, tree(d)
 
 
@@ -136,11 +139,11 @@ def test_lines_with_a_text_are_written_twice():
                     'echo a,b; echo a; echo zz')
         assert r.code == 0 and len(lines(r.out)) == 6, r
         files = tree(d)
-        filtered = files['none_X/attempt_0/filtered_stdout.log']
+        filtered = files['run/attempt_0/filtered_stdout.log']
         assert sorted(lines(filtered)) == [
             '[default0]:a,b', '[default0]:zz', '[default1]:a,b',
             '[default1]:zz'], filtered
-        assert files['none_X/attempt_0/filtered_stderr.log'] == ''
+        assert files['run/attempt_0/filtered_stderr.log'] == ''
 
 
 def test_hostile_log_directories_are_refused_before_anything_starts():
@@ -165,7 +168,7 @@ def test_hostile_log_directories_are_refused_before_anything_starts():
         for name, words in cases:
             r = flaunch('-r3', '--log-dir', '%s/%s' % (d, name), 'touch',
                         d + '/ran')
-            assert r.code == 125 and words in r.err, (name, r)
+            assert r.code == 2 and words in r.err, (name, r)
             assert len(lines(r.err)) == 1 and name in r.err, (name, r)
             assert not os.path.exists(d + '/ran'), name
 
@@ -342,7 +345,7 @@ def test_nothing_is_lost_when_flaunch_is_killed():
             p.kill()
             p.wait()
             assert_nothing_left(token)
-            path = (glob.glob(d + '/none_*/attempt_0/0/stdout.log') or
+            path = (glob.glob(d + '/*_*/attempt_0/0/stdout.log') or
                     [d + '/out'])[0]
             got = lines(read(path))
             whole = [l for l in got if len(l) == 8]

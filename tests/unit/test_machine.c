@@ -6,6 +6,7 @@
 #include "launcher/cpu_count.h"
 #include "launcher/elf_needs.h"
 #include "launcher/gpu_count.h"
+#include "launcher/gpu_place.h"
 #include "launcher/port_holder.h"
 #include "launcher/proc_table.h"
 #include "tests/unit/unit.h"
@@ -157,6 +158,52 @@ static void gpus_are_counted_as_cuda_would(void **state)
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(gpu_count(root, rows[i].visible), rows[i].n);
     }
+}
+
+#define GPU_DIR "/proc/driver/nvidia/gpus/"
+
+static void gpus_are_placed_by_their_bus(void **state)
+{
+    static const struct {
+        const char *visible;
+        uint32_t n;
+        uint32_t first;
+    } rows[] = {
+        { NULL, 2, 0 },       { "1", 1, 1 },        { "1,0", 2, 1 },
+        { "1,7,0", 1, 1 },    { "", 0, 0 },         { "GPU-bb", 1, 1 },
+        { "GPU-bb,x", 1, 1 }, { "GPU-zzzz", 0, 0 },
+    };
+    struct gpu_places places;
+    const char *root = *state;
+    struct err err = { 0 };
+    size_t i;
+
+    assert_int_equal(gpu_places_read(root, NULL, &places, &err), 0);
+    assert_int_equal(places.n_visible, 0);
+    put_file(root, GPU_DIR "0000:AF:00.0/information",
+             "Model: x\nGPU UUID:  GPU-bbcc\nDevice Minor: \t 0\n");
+    put_file(root, GPU_DIR "0000:3b:00.0/information",
+             "GPU UUID:  GPU-aabb\nDevice Minor: 4\n");
+    /* Not in this container. */
+    put_file(root, GPU_DIR "0000:1b:00.0/information",
+             "GPU UUID:  GPU-ccdd\nDevice Minor: 5\n");
+    put_file(root, "/dev/nvidia0", "");
+    put_file(root, "/dev/nvidia4", "");
+    put_file(root, "/sys/bus/pci/devices/0000:AF:00.0/numa_node", "1\n");
+    put_file(root, "/sys/bus/pci/devices/0000:3b:00.0/numa_node", "-1\n");
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(gpu_places_read(root, rows[i].visible, &places, &err),
+                         0);
+        assert_int_equal(places.n, 2);
+        assert_int_equal(places.nodes[0], 0);
+        assert_int_equal(places.nodes[1], 1);
+        assert_int_equal(places.n_visible, rows[i].n);
+        if (rows[i].n > 0) {
+            assert_int_equal(places.visible[0], rows[i].first);
+        }
+    }
+    assert_int_equal(gpu_places_read(root, "MIG-x", &places, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "MIG-x"));
 }
 
 static void a_line_of_proc_is_read_whatever_the_name(void **state)
@@ -406,6 +453,7 @@ int main(void)
         TEST(no_quota_is_none),
         TEST(processes_killed_for_lack_of_memory_are_counted),
         TEST(gpus_are_counted_as_cuda_would),
+        TEST(gpus_are_placed_by_their_bus),
         cmocka_unit_test(a_line_of_proc_is_read_whatever_the_name),
         cmocka_unit_test(descendants_are_marked_and_skipped_ones_are_not),
         cmocka_unit_test(the_real_table_holds_this_process),

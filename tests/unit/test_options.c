@@ -119,6 +119,10 @@ static void mistakes_are_named(void **state)
         { "--dry-run=1 p", "option --dry-run takes no value" },
         { "--no=1 p", "option --no could mean several" },
         { "--no_x p", "unknown option --no_x;" },
+        { "--role --tee 3 p", "option --role needs a value; one that begins "
+                              "with - is given as --role=--tee" },
+        { "-t -m p", "option -t needs a value; one that begins with - is "
+                     "given as --tee=-m" },
     };
     struct options options;
     struct err err;
@@ -131,6 +135,73 @@ static void mistakes_are_named(void **state)
             fail_msg("%s: %s", rows[i].line, err.text);
         }
     }
+}
+
+static void a_value_may_begin_with_a_dash_where_that_is_meant(void **state)
+{
+    static const char *const lines[] = { "--role=-x p", "--role -1 p",
+                                         "--role -1.5 p", "--role - p",
+                                         "--role -.5 p" };
+    struct options options;
+    struct err err;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        assert_int_equal(parse(lines[i], NULL, &options, &err), 0);
+        assert_int_equal(options.values[OPT_ROLE].text[0], '-');
+        assert_string_equal(options.program[0], "p");
+    }
+}
+
+static void a_variable_of_a_flag_holds_a_number(void **state)
+{
+    static const struct {
+        const char *text;
+        int on; /* -1: refused */
+    } rows[] = { { "1", 1 },  { "0", 0 },     { " 2 ", 1 }, { "-1", 1 },
+                 { "00", 0 }, { "true", -1 }, { "", -1 },   { "1.0", -1 } };
+    struct env_row env[] = { { "PET_STANDALONE", NULL }, { NULL, NULL } };
+    struct options options;
+    struct err err;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int rc;
+
+        env[0].value = rows[i].text;
+        rc = parse("p", env, &options, &err);
+        assert_int_equal(rc, rows[i].on < 0 ? -EINVAL : 0);
+        if (rc == 0) {
+            assert_int_equal(options_flag(&options, OPT_STANDALONE),
+                             rows[i].on);
+        }
+    }
+    /* Where the option is given, its variable does not count. */
+    assert_int_equal(parse("--standalone p", env, &options, &err), 0);
+}
+
+static void only_torchruns_options_have_its_variables(void **state)
+{
+    struct env_row env[] = {
+        { "PET_TIMEOUT", "7" },         { "PET_NUMA_BINDING", "node" },
+        { "PET_LOGS_SPECS", "x" },      { "PET_MAX_RESTARTS", "" },
+        { "FLAUNCH_OPT_STDIN", "all" }, { NULL, NULL }
+    };
+    struct options options;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(parse("p", env, &options, &err), 0);
+    assert_string_equal(options.values[OPT_TIMEOUT].text, "0");
+    assert_null(options.values[OPT_NUMA_BINDING].text);
+    assert_null(options.values[OPT_LOGS_SPECS].text);
+    assert_string_equal(options.values[OPT_MAX_RESTARTS].text, ""); /* used */
+    assert_string_equal(options.values[OPT_STDIN].text, "all");
+    (void)options_bad(&options, OPT_MAX_RESTARTS, "give a number", &err);
+    assert_string_equal(
+        err.text, "--max-restarts= (from PET_MAX_RESTARTS): give a number");
 }
 
 static void the_environment_fills_in_what_is_not_given(void **state)
@@ -317,6 +388,9 @@ int main(void)
         cmocka_unit_test(parsing_stops_at_the_program),
         cmocka_unit_test(glued_short_options_work),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(a_value_may_begin_with_a_dash_where_that_is_meant),
+        cmocka_unit_test(a_variable_of_a_flag_holds_a_number),
+        cmocka_unit_test(only_torchruns_options_have_its_variables),
         cmocka_unit_test(the_environment_fills_in_what_is_not_given),
         cmocka_unit_test(every_row_has_a_name_and_help),
         cmocka_unit_test(counts_resolve),
