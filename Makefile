@@ -336,6 +336,7 @@ bench:
 	python3 tests/bench/streams.py --build $(BUILD)
 	python3 tests/bench/endings.py --build $(BUILD)
 	python3 tests/bench/init.py --build $(BUILD)
+	python3 tests/bench/torchrun.py --build $(BUILD)
 
 # Several hosts, made of network namespaces: all that `make check` has of them.
 .PHONY: check-nodes
