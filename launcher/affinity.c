@@ -1,5 +1,6 @@
 #include "launcher/affinity.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -144,10 +145,14 @@ static void choose_exclusive(const struct affinity_machine *machine,
                              uint8_t *mask)
 {
     size_t n = parts_of(machine, seat->node, core_of, parts);
-    size_t each = n / seat->n_turns;
-    size_t more = n % seat->n_turns;
-    size_t first = seat->turn * each + (seat->turn < more ? seat->turn : more);
+    size_t each;
+    size_t more;
+    size_t first;
 
+    assert(seat->n_turns > 0); /* its own at least */
+    each = n / seat->n_turns;
+    more = n % seat->n_turns;
+    first = seat->turn * each + (seat->turn < more ? seat->turn : more);
     if (each > 0) {
         add_parts(machine, seat->node, core_of, parts + first,
                   each + (seat->turn < more), mask);

@@ -83,14 +83,20 @@ enum option_kind {
     OPTION_VALUE,
 };
 
+/* Whether PET_<NAME> sets it, as in torchrun. */
+enum option_pet {
+    OPTION_NO_PET,
+    OPTION_PET,
+};
+
 struct option_row {
     const char *name; /* with dashes; underscores are accepted as well */
     char letter;      /* 0: none */
     enum option_kind kind;
+    enum option_pet pet;
     const char *metavar;
     const char *fallback; /* the default, as a person would type it; or NULL */
     const char *help;
-    bool pet; /* PET_<NAME> sets it, as in torchrun */
 };
 
 extern const struct option_row option_table[N_OPTIONS];
