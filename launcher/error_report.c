@@ -3,6 +3,7 @@
 #include "common/error_file.h"
 #include "common/version.h"
 #include "launcher/exit_status.h"
+#include "launcher/json_text.h"
 #include "launcher/signal_names.h"
 
 #include <errno.h>
@@ -100,20 +101,6 @@ void error_record_destroy(struct error_record *record)
     free(record->callstack);
     json_decref(record->json);
     *record = (struct error_record){ 0 };
-}
-
-/* Text that may hold any bytes; jansson wants UTF-8. */
-static json_t *json_text(const char *text)
-{
-    struct buf quoted = { 0 };
-    json_t *value = NULL;
-
-    if (error_file_put_text(&quoted, text) == 0) {
-        value = json_loadb((const char *)quoted.data, quoted.len,
-                           JSON_DECODE_ANY, NULL);
-    }
-    buf_destroy(&quoted);
-    return value;
 }
 
 static const char *fate(const struct outcome *outcome, uint32_t rank)
@@ -236,13 +223,11 @@ static json_t *json_holder(json_t *record)
     return json_is_object(message) ? message : record;
 }
 
-int error_report_write(const char *path, const struct error_record *record,
-                       const char *sentence, const struct report *report,
-                       struct err *err)
+/* Put our fields into a record, which is taken over, and write it. */
+static int write_record(const char *path, json_t *record, json_t *ours,
+                        int exit_code, struct err *err)
 {
-    json_t *json = record->json != NULL ? json_deep_copy(record->json)
-                                        : json_record(sentence);
-    json_t *holder = json_holder(json);
+    json_t *holder = json_holder(record);
     json_t *extra = json_object_get(holder, "extraInfo");
     char *text;
     int rc;
@@ -251,16 +236,34 @@ int error_report_write(const char *path, const struct error_record *record,
         (void)json_object_set_new(holder, "extraInfo", json_object());
         extra = json_object_get(holder, "extraInfo");
     }
-    (void)json_object_set_new(extra, "flaunch", json_report(report));
-    if (holder != json) {
-        (void)json_object_set_new(holder, "errorCode",
-                                  json_integer(report->exit_code));
+    (void)json_object_set_new(extra, "flaunch", ours);
+    if (holder != record) {
+        (void)json_object_set_new(holder, "errorCode", json_integer(exit_code));
     }
-    text = json_dumps(json, JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
+    text = json_dumps(record, JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
     rc = text != NULL
              ? error_file_replace(path, text, strlen(text), err)
              : err_set(err, -ENOMEM, "cannot write error file '%s'", path);
     free(text);
-    json_decref(json);
+    json_decref(record);
     return rc;
+}
+
+int error_report_write(const char *path, const struct error_record *record,
+                       const char *sentence, const struct report *report,
+                       struct err *err)
+{
+    return write_record(path,
+                        record->json != NULL ? json_deep_copy(record->json)
+                                             : json_record(sentence),
+                        json_report(report), report->exit_code, err);
+}
+
+int error_report_write_failure(const char *path, const char *sentence,
+                               int exit_code, struct err *err)
+{
+    return write_record(path, json_record(sentence),
+                        json_pack("{s:s, s:i}", "version", FLAUNCH_VERSION_TEXT,
+                                  "exit_code", exit_code),
+                        exit_code, err);
 }

@@ -37,4 +37,8 @@ int error_report_write(const char *path, const struct error_record *record,
                        const char *sentence, const struct report *report,
                        struct err *err);
 
+/* The same where the job came to no report: it never began. */
+int error_report_write_failure(const char *path, const char *sentence,
+                               int exit_code, struct err *err);
+
 #endif

@@ -1,7 +1,8 @@
 #include "launcher/events.h"
 
+#include "launcher/json_text.h"
+
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,9 @@ static char *inner_print(const struct event_job *job,
                          const struct event_worker *worker)
 {
     json_t *inner =
-        json_pack("{s:o, s:s}", "group_world_size",
+        json_pack("{s:o, s:o}", "group_world_size",
                   number_or_null(job->placed, job->group_world_size),
-                  "entry_point", job->entry_point);
+                  "entry_point", json_text(job->entry_point));
     char *text = NULL;
 
     if (inner != NULL && worker != NULL &&
@@ -72,15 +73,15 @@ static json_t *metadata_make(const struct event_job *job,
         (void)snprintf(pid, sizeof(pid), "%u", worker->pid);
     }
     return json_pack(
-        "{s:s, s:o, s:o, s:s?, s:s, s:s, s:s, s:I, s:s, s:s?, s:s, s:I, s:o}",
-        "run_id", job->run_id, "global_rank",
+        "{s:o, s:o, s:o, s:s?, s:o, s:o, s:s, s:I, s:s, s:o, s:s, s:I, s:o}",
+        "run_id", json_text(job->run_id), "global_rank",
         number_or_null(worker != NULL, worker != NULL ? worker->place.rank : 0),
         "group_rank", number_or_null(job->placed, job->group_rank), "worker_id",
-        worker != NULL ? pid : NULL, "role", job->role, "hostname",
-        job->hostname, "state", event->state, "total_run_time",
+        worker != NULL ? pid : NULL, "role", json_text(job->role), "hostname",
+        json_text(job->hostname), "state", event->state, "total_run_time",
         (json_int_t)job->seconds, "rdzv_backend", job->backend, "raw_error",
-        raw_error, "metadata", inner, "agent_restarts",
-        (json_int_t)job->restarts, "duration_ms",
+        raw_error != NULL ? json_text(raw_error) : json_null(), "metadata",
+        inner, "agent_restarts", (json_int_t)job->restarts, "duration_ms",
         event->duration_ms >= 0 ? json_real(event->duration_ms) : json_null());
 }
 

@@ -9,6 +9,7 @@
 #include "launcher/completion.h"
 #include "launcher/cpu_count.h"
 #include "launcher/elf_needs.h"
+#include "launcher/error_report.h"
 #include "launcher/exit_status.h"
 #include "launcher/explain.h"
 #include "launcher/fds.h"
@@ -43,9 +44,21 @@ static unsigned machine_gpus(void)
     return gpu_count("", getenv(ENV_CUDA_VISIBLE_DEVICES));
 }
 
+/*
+ * It ends before a job began; whoever started us learns why in the error file
+ * that it may have asked for, but for mistakes of the command line, as under
+ * torchrun.
+ */
 static int fail(int exit_code, const struct err *err)
 {
+    const char *path = getenv(ENV_ERROR_FILE);
+    struct err trouble = { 0 };
+
     log_line(LOG_ERROR, "%s", err->text);
+    if (path != NULL && path[0] != '\0' && exit_code != EXIT_USAGE &&
+        error_report_write_failure(path, err->text, exit_code, &trouble) < 0) {
+        log_line(LOG_WARN, "%s", trouble.text);
+    }
     return exit_code;
 }
 

@@ -77,6 +77,25 @@ def test_what_the_worker_reported_is_shown():
         assert '\x1b' not in r.err and max(map(len, lines(r.err))) < 1100, r
 
 
+def test_what_ends_flaunch_before_a_job_began_is_in_the_error_file():
+    with TempDir() as d, socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        s.listen()
+        port = '--master-port=%d' % s.getsockname()[1]
+        for code, words, args in ((125, 'is taken by pid', [port, 'true']),
+                                  (127, 'nothere', [d + '/nothere'])):
+            r, j = error_file_of(d + '/e.json', *args)
+            assert r.code == code, r
+            assert words in j['message']['message'], j
+            assert j['message']['errorCode'] == code, j
+            assert j['message']['extraInfo']['flaunch']['exit_code'] == code, j
+            os.unlink(d + '/e.json')
+        # As under torchrun a mistake of the command line is nobody's error.
+        r = flaunch('--bogus', 'true',
+                    env={'TORCHELASTIC_ERROR_FILE': d + '/e.json'})
+        assert r.code == 2 and os.listdir(d) == [], r
+
+
 def test_the_error_file_has_the_workers_record_and_ours():
     script = 'printf \'%s\' "$0" > $TORCHELASTIC_ERROR_FILE; exit 3'
     with TempDir() as d:

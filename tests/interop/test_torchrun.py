@@ -18,7 +18,7 @@ def test_every_command_line_does_what_it_did_under_torchrun():
     PyTorch are left out where there is none."""
     candidate = os.environ.get('TORCH_PYTHON') or shutil.which('python3')
     outcomes, left_out = conformance.compare([FLAUNCH], candidate)
-    assert len(outcomes) + len(left_out) >= 339
+    assert len(outcomes) + len(left_out) >= 360
     assert len(left_out) < 15, left_out
     wrong = conformance.describe(outcomes)
     assert not wrong, '\n' + wrong

@@ -343,6 +343,34 @@ static void events_read_as_torchruns(void **state)
     buf_destroy(&text);
 }
 
+static void events_take_any_bytes(void **state)
+{
+    const struct event_job job = { .run_id = "\xff\"\n",
+                                   .role = "\xc3\xa9",
+                                   .hostname = "h",
+                                   .backend = "static",
+                                   .entry_point = "\x01" };
+    const struct event event = { .state = "FAILED",
+                                 .duration_ms = 0.5,
+                                 .error = "\xfe" };
+    struct buf text = { 0 };
+    const json_t *metadata;
+    json_t *line;
+
+    (void)state;
+    assert_int_equal(event_print(&job, &event, &text), 0);
+    line = json_loadb((char *)text.data, text.len - 1, 0, NULL);
+    assert_non_null(line);
+    metadata = json_object_get(line, "metadata");
+    assert_string_equal(json_string_value(json_object_get(metadata, "run_id")),
+                        "\xef\xbf\xbd\"\n");
+    assert_string_equal(json_string_value(json_object_get(metadata, "role")),
+                        "\xc3\xa9");
+    assert_true(json_is_null(json_object_get(metadata, "group_rank")));
+    json_decref(line);
+    buf_destroy(&text);
+}
+
 static void uuids_are_random_ones(void **state)
 {
     char a[UUID_TEXT_SIZE];
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(timers_expire_unless_released),
         cmocka_unit_test(timers_have_a_limit),
         cmocka_unit_test(events_read_as_torchruns),
+        cmocka_unit_test(events_take_any_bytes),
         cmocka_unit_test(uuids_are_random_ones),
         cmocka_unit_test(what_has_no_effect_is_checked_all_the_same),
     };
