@@ -3,8 +3,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "launcher/error_report.h"
+#include "launcher/exit_status.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,7 +111,9 @@ void agent_events_started(const struct agent_events *events,
 static int exit_code_of(const struct worker *worker)
 {
     if (worker->state != WORKER_EXITED) {
-        return -SIGKILL;
+        return worker->step == GUARD_STEP_EXEC
+                   ? exit_status_of_exec((int)worker->error)
+                   : EXIT_FLAUNCH; /* it never ran */
     }
     return WIFSIGNALED(worker->wait_status) ? -WTERMSIG(worker->wait_status)
                                             : WEXITSTATUS(worker->wait_status);

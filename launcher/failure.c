@@ -109,8 +109,10 @@ static void describe_never_ran(const struct outcome *outcome, uint32_t rank,
                        where, outcome->program, why,
                        exec_advice(worker->error));
     } else {
-        (void)snprintf(text, size, "rank %u%s could not be started: %s%s", rank,
-                       where, why, fork_advice(worker->error));
+        (void)snprintf(
+            text, size, "rank %u%s could not be %s: %s%s", rank, where,
+            worker->step == GUARD_STEP_BIND ? "bound to its CPUs" : "started",
+            why, fork_advice(worker->error));
     }
 }
 

@@ -5,10 +5,15 @@
 #include "common/clock.h"
 #include "common/resolve.h"
 #include "common/store_host.h"
+#include "launcher/affinity.h"
+#include "launcher/command.h"
+#include "launcher/events.h"
+#include "launcher/gpu_share.h"
 #include "launcher/guard_link.h"
 #include "launcher/guard_proto.h"
 #include "launcher/signals.h"
 #include "launcher/streams.h"
+#include "launcher/watchdog.h"
 #include "launcher/worker_env.h"
 #include "tests/fault/every_fault.h"
 #include "tests/unit/unit.h"
@@ -337,7 +342,9 @@ static bool plan_scenario(void)
                                .argvs = argvs,
                                .n_argvs = 1,
                                .n_workers = 1,
-                               .streams = streams };
+                               .streams = streams,
+                               .cpus = (const uint8_t *)"\1\0\0\0\0\0\0\0",
+                               .cpu_bytes = 8 };
     struct guard_plan read = { 0 };
     struct buf bytes = { 0 };
     int rc;
@@ -370,6 +377,73 @@ static void a_plan_outlives_every_fault(void **state)
     every_fault(plan_scenario);
 }
 
+/* What a worker has of its own, and what it asks of the watchdog. */
+static bool own_scenario(void)
+{
+    static const char line[] = "{\"version\": 1, \"pid\": 5, \"scope_id\": "
+                               "\"a\", \"expiration_time\": 1, \"signal\": 9}";
+    static const struct affinity_cpu cpus[] = { { 0, 0, 0, 0, 0 },
+                                                { 1, 1, 1, 0, 0 } };
+    const struct affinity_machine machine = { .cpus = cpus, .n_cpus = 2 };
+    static char argument[] = "$local_rank";
+    char *argv[] = { argument, argument, NULL };
+    const struct command command = { .argv = argv };
+    struct watchdog watchdog = { 0 };
+    struct cpu_masks masks = { 0 };
+    char **expanded = command_expand(&command, 1);
+    char **gpus = NULL;
+    struct err err;
+    int rc = expanded != NULL ? 0 : -ENOMEM;
+
+    if (rc == 0) {
+        rc = gpu_share_make("3,4", 2, &gpus, &err);
+    }
+    if (rc == 0) {
+        rc = affinity_choose(AFFINITY_EXCLUSIVE, &machine, NULL, 2, &masks,
+                             &err);
+    }
+    if (rc == 0) {
+        rc = watchdog_take(&watchdog, line, sizeof(line) - 1, &err);
+    }
+    assert_true(rc == 0 || rc == -ENOMEM || rc == -EINVAL);
+    watchdog_clear(&watchdog);
+    cpu_masks_destroy(&masks);
+    gpu_share_destroy(gpus, 2);
+    command_free_expanded(expanded);
+    return rc == 0;
+}
+
+static void what_a_worker_owns_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(own_scenario);
+}
+
+static bool event_scenario(void)
+{
+    const struct event_job job = { .run_id = "i",
+                                   .role = "r",
+                                   .hostname = "h",
+                                   .backend = "b",
+                                   .entry_point = "e" };
+    const struct event_worker worker = { .failed = true };
+    const struct event event = { .state = "FAILED",
+                                 .worker = &worker,
+                                 .duration_ms = 1 };
+    struct buf text = { 0 };
+    int rc = event_print(&job, &event, &text);
+
+    assert_true(rc == 0 || text.len == 0);
+    buf_destroy(&text);
+    return rc == 0;
+}
+
+static void an_event_outlives_every_fault(void **state)
+{
+    (void)state;
+    every_fault(event_scenario);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +454,8 @@ int main(void)
         cmocka_unit_test(signals_outlive_every_fault),
         cmocka_unit_test(streams_outlive_every_fault),
         cmocka_unit_test(a_plan_outlives_every_fault),
+        cmocka_unit_test(what_a_worker_owns_outlives_every_fault),
+        cmocka_unit_test(an_event_outlives_every_fault),
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

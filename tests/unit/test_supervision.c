@@ -85,6 +85,7 @@ static void a_failed_exec_has_its_codes(void **state)
         { GUARD_STEP_EXEC, ENOEXEC, 126, "without #!" },
         { GUARD_STEP_FORK, EAGAIN, 125, "ulimit -u" },
         { GUARD_STEP_SETUP, EPERM, 125, "could not be started" },
+        { GUARD_STEP_BIND, EINVAL, 125, "could not be bound to its CPUs" },
     };
     size_t i;
 
