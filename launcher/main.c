@@ -128,6 +128,21 @@ static int listen_maybe(const struct config *config, struct agent_setup *setup,
     return rdzv_listen(config, &setup->listeners, err);
 }
 
+static int make_timer_file(struct run_files *files, struct err *err)
+{
+    char *path = timer_fifo_name();
+    int rc = path != NULL
+                 ? timer_fifo_make(path, err)
+                 : err_sys(err, -ENOMEM, "cannot name the watchdog's FIFO");
+
+    if (rc < 0) {
+        free(path); /* what is there is not ours to remove */
+        return rc;
+    }
+    files->timer_file = path;
+    return 0;
+}
+
 /*
  * Directories of the run, before anything starts. One that the user named and
  * that is not to be used is a mistake of the command line.
@@ -151,13 +166,7 @@ static int make_files(const struct config *config, struct run_files *files,
     } else {
         files->run_dir = run_dir_name();
     }
-    if (rc == 0 && config->timers) {
-        files->timer_file = timer_fifo_name();
-        rc = files->timer_file != NULL
-                 ? timer_fifo_make(files->timer_file, err)
-                 : err_sys(err, -ENOMEM, "cannot name the watchdog's FIFO");
-    }
-    return rc;
+    return rc == 0 && config->timers ? make_timer_file(files, err) : rc;
 }
 
 static void remove_files(struct run_files *files)
@@ -218,6 +227,7 @@ static int run_with_files(struct config *config,
     int exit_code;
 
     if (make_files(config, &files, &exit_code, &err) < 0) {
+        remove_files(&files);
         return fail(exit_code, &err);
     }
     config->job.timer_file = files.timer_file;

@@ -97,12 +97,13 @@ def print_table(outcomes, left_out):
             column, sum(column in o.same for o in outcomes),
             len(better) - len(alone), len(alone),
             sum(any(w[0] == column for w in o.wrong) for o in outcomes)))
-    print('\n%d rows: %d the same in all columns, %d as intended, %d wrong; '
-          '%d left out, since %s has no PyTorch'
+    print('\n%d rows: %d the same in all columns, %d as intended, %d wrong%s'
           % (len(outcomes) + len(left_out),
              sum(not o.better and not o.wrong for o in outcomes),
              sum(bool(o.better) and not o.wrong for o in outcomes),
-             sum(bool(o.wrong) for o in outcomes), len(left_out), 'Python'))
+             sum(bool(o.wrong) for o in outcomes),
+             ', %d left out for want of PyTorch' % len(left_out)
+             if left_out else ''))
 
 
 def record(args, launcher):
