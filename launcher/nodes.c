@@ -212,7 +212,7 @@ static int read_master(const struct reading *reading)
         }
         return 0;
     }
-    if (parse_python_int(text, 0, 65535, &port) < 0) {
+    if (parse_int(text, 0, 65535, &port) < 0) {
         return bad(reading, OPT_MASTER_PORT,
                    "give a number from 0 to 65535, 0 for a free port");
     }

@@ -47,7 +47,7 @@ def test_odd_places_work_and_impossible_ones_are_named():
                             ('file\nwith', None)):
             r = flaunch('-r1', '--log-dir=%s/%s' % (d, name), 'touch', d + '/ran')
             if words is not None:
-                assert r.code == 125 and words in r.err, r
+                assert r.code == 2 and words in r.err, r
                 assert len(lines(r.err)) == 1, r
                 assert not os.path.exists(d + '/ran')
 
@@ -56,5 +56,5 @@ def test_a_read_only_file_system_is_named():
     with TempDir() as d:
         r = flaunch_on_disk(d, 'ro,size=64k', '-r1', '--log-dir', d + '/x',
                             'echo', 'ran')
-        assert r.code == 125 and 'Read-only file system' in r.err, r
+        assert r.code == 2 and 'Read-only file system' in r.err, r
         assert d in r.err and 'ran' not in r.out, r
