@@ -1,7 +1,7 @@
 """The command lines of cases.tsv, run under any launcher, and what came of it.
 
-cases.tsv: tab-separated, one row for each command line; \\n, \\t, \\r, \\xNN and
-\\\\ are escapes. Given:
+cases.tsv: tab-separated, one row for each command line; \\n, \\t, \\r, \\xNN
+and \\\\ are escapes. Given:
 
 id, what   stable name; what it is about
 args       after the launcher's name, in the shell's quoting; " ;; " parts
@@ -362,7 +362,7 @@ GLOG_LEVELS = {'W': 'WARNING ', 'E': 'ERROR ', 'I': 'INFO '}
 
 
 def own_lines(lines):
-    """The launcher's own lines: no frames of tracebacks, no headers, no help."""
+    """The launcher's own: no frames of tracebacks, no headers, no help."""
     found, frames, usage = [], False, False
     for line in lines:
         m = GLOG.match(line)
