@@ -258,6 +258,64 @@ static bool is_on(const char *text)
     return text != NULL && strcmp(text, "1") == 0;
 }
 
+/* What does not go together, and what has to be right without effect. */
+static int check_options(const struct options *options, struct err *err)
+{
+    if (options->program[0] == NULL) {
+        return err_set(err, -EINVAL,
+                       "no program given; flaunch --help shows how");
+    }
+    if (options_flag(options, OPT_MODULE) &&
+        options_flag(options, OPT_NO_PYTHON)) {
+        return err_set(err, -EINVAL,
+                       "--module and --no-python exclude each other");
+    }
+    if (options_flag(options, OPT_PIDNS) &&
+        options->values[OPT_KEEP_PROCESSES].text[0] != '\0') {
+        return err_set(err, -EINVAL,
+                       "--pidns ends every process: it excludes "
+                       "--keep-processes");
+    }
+    return torchrun_options_check(options, err);
+}
+
+/* What needs neither the number of workers nor the program. */
+static int resolve_job(const struct options *options,
+                       const struct machine *machine, struct config *config,
+                       struct err *err)
+{
+    enum event_log log = EVENT_LOG_NONE;
+    int rc = check_options(options, err);
+
+    rc = rc == 0 ? torchrun_options_events(options, &log, err) : rc;
+    rc = rc == 0 ? nodes_resolve(options, &machine->environ, machine->hostname,
+                                 machine->new_run_id, &config->nodes, err)
+                 : rc;
+    rc = rc == 0 ? store_options_resolve(options, &config->store, err) : rc;
+    config->events = log == EVENT_LOG_CONSOLE;
+    return rc == 0 ? resolve_limits(options, config, err) : rc;
+}
+
+/* What each worker is and gets. */
+static int resolve_workers(const struct options *options,
+                           const struct machine *machine, struct config *config,
+                           struct err *err)
+{
+    const struct nodes *nodes = &config->nodes;
+    int rc =
+        resolve_nproc(options, machine, nodes->n_gpus, &config->n_workers, err);
+
+    rc = rc == 0 ? resolve_stdin(options,
+                                 nodes->max == 1 ? config->n_workers - 1
+                                                 : STDIN_RANK_MAX,
+                                 &config->stdin_rank, err)
+                 : rc;
+    rc = rc == 0
+             ? log_config_resolve(options, config->n_workers, &config->log, err)
+             : rc;
+    return rc == 0 ? resolve_share(options, machine, config, err) : rc;
+}
+
 int config_resolve(const struct options *options, const struct machine *machine,
                    struct config *config_out, int *exit_code_out,
                    struct err *err)
@@ -275,61 +333,11 @@ int config_resolve(const struct options *options, const struct machine *machine,
                  .signals = options->values[OPT_SIGNALS_TO_HANDLE].text,
                  .keep_env = options_flag(options, OPT_KEEP_ENV) },
     };
-    enum event_log event_log = EVENT_LOG_NONE;
-    int rc;
+    int rc = resolve_job(options, machine, &config, err);
 
     *exit_code_out = EXIT_USAGE;
-    if (options->program[0] == NULL) {
-        return err_set(err, -EINVAL,
-                       "no program given; flaunch --help shows how");
-    }
-    if (options_flag(options, OPT_MODULE) &&
-        options_flag(options, OPT_NO_PYTHON)) {
-        return err_set(err, -EINVAL,
-                       "--module and --no-python exclude each other");
-    }
-    if (config.pidns && config.keep_processes[0] != '\0') {
-        return err_set(err, -EINVAL,
-                       "--pidns ends every process: it excludes "
-                       "--keep-processes");
-    }
-    rc = torchrun_options_check(options, err);
-    rc = rc == 0 ? torchrun_options_events(options, &event_log, err) : rc;
-    if (rc < 0) {
-        return rc;
-    }
-    config.events = event_log == EVENT_LOG_CONSOLE;
-    rc = nodes_resolve(options, &machine->environ, machine->hostname,
-                       machine->new_run_id, &config.nodes, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = store_options_resolve(options, &config.store, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = resolve_nproc(options, machine, config.nodes.n_gpus, &config.n_workers,
-                       err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = resolve_stdin(
-        options, config.nodes.max == 1 ? config.n_workers - 1 : STDIN_RANK_MAX,
-        &config.stdin_rank, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = resolve_limits(options, &config, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = log_config_resolve(options, config.n_workers, &config.log, err);
-    if (rc == 0) {
-        rc = resolve_share(options, machine, &config, err);
-    }
-    if (rc == 0) {
-        rc = resolve_command(options, &config, exit_code_out, err);
-    }
+    rc = rc == 0 ? resolve_workers(options, machine, &config, err) : rc;
+    rc = rc == 0 ? resolve_command(options, &config, exit_code_out, err) : rc;
     if (rc < 0) {
         config_destroy(&config);
         return rc;
