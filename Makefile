@@ -29,7 +29,7 @@ LDFLAGS += -pthread $(SANFLAGS)
 
 # The archive of libuv starts faster than the shared object; either will do.
 UV_A := $(firstword $(wildcard /usr/lib/*/libuv_a.a /usr/lib/*/libuv.a))
-UV := $(if $(UV_A),$(UV_A) -ldl -lrt,-luv)
+UV := $(if $(UV_A),$(UV_A) -lrt,-luv) -ldl
 JANSSON := $(or $(firstword $(wildcard /usr/lib/*/libjansson.a)),-ljansson)
 GLOO := $(firstword $(wildcard /usr/include/gloo/allreduce.h \
 	/usr/local/include/gloo/allreduce.h))
