@@ -24,6 +24,43 @@ def test_gpus_are_counted_as_the_driver_counts_them():
     assert r.code == 0 and lines(r.out) == [str(n)] * n, r
 
 
+def cpus_of(text):
+    """"0-3,8" as a set."""
+    found = set()
+    for part in filter(None, text.strip().split(',')):
+        first, _, last = part.partition('-')
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_workers_are_bound_to_the_cpus_beside_their_gpus():
+    """Against what the kernel says of each GPU's slot, in PCI order."""
+    n = gpus()
+    done = subprocess.run(['nvidia-smi', '--query-gpu=pci.bus_id',
+                           '--format=csv,noheader'], stdout=subprocess.PIPE)
+    slots = sorted(line.strip().lower()[-12:]
+                   for line in lines(done.stdout.decode()))
+    r = flaunch('--nproc_per_node=gpu', '--numa-binding=node', 'sh', '-c',
+                'echo $RANK $(sed -n "s/Cpus_allowed_list:.//p" '
+                '/proc/self/status)', env={'OMP_NUM_THREADS': '1'})
+    assert r.code == 0 and len(lines(r.out)) == n, r
+    for line in lines(r.out):
+        rank, bound = line.split()
+        with open('/sys/bus/pci/devices/%s/local_cpulist'
+                  % slots[int(rank)]) as f:
+            near = cpus_of(f.read()) & os.sched_getaffinity(0)
+        # A machine that tells no node has one.
+        assert cpus_of(bound) == (near or os.sched_getaffinity(0)), r
+
+
+def test_a_virtual_local_rank_sees_one_gpu():
+    n = gpus()
+    r = flaunch('--nproc_per_node=gpu', '--virtual-local-rank', 'sh', '-c',
+                'echo $LOCAL_RANK $CUDA_VISIBLE_DEVICES',
+                env={'OMP_NUM_THREADS': '1'})
+    assert sorted(lines(r.out)) == sorted('0 %d' % i for i in range(n)), r
+
+
 def test_ddp_trains_on_gpus_with_nccl():
     n = gpus()
     python = os.environ.get('TORCH_PYTHON') or shutil.which('python3')

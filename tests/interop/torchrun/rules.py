@@ -18,7 +18,6 @@ NOT_THERE = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or "
                        r"directory: '|can't open file ")
 NOT_EXECUTABLE = 'PermissionError: [Errno 13]'
 FAILED = 'ChildFailedError'
-STOPS = ('TERM', 'INT', 'HUP', 'QUIT')
 
 
 def own(row):
