@@ -16,6 +16,7 @@ import concurrent.futures
 import fnmatch
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -117,7 +118,16 @@ def record(args, launcher):
                 'described in cases.py')
 
 
+def take_default_signals():
+    """A script's background job ignores some, and so would the launchers."""
+    for signo in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
+                  signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD):
+        signal.signal(signo, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def main():
+    take_default_signals()
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
