@@ -128,7 +128,7 @@ static void tell_end_of(const struct agent_events *events,
     bool failed = attempt->group.first_failure != WORKER_NONE;
 
     told.exit_code = exit_code_of(&attempt->group.workers[i]);
-    told.failed = told.exit_code != 0;
+    told.failed = !worker_ended_well(&attempt->group.workers[i]);
     if (told.failed && attempt->error_files[i] != NULL &&
         error_record_read(attempt->error_files[i], &record, NULL) == 0) {
         told.error = record.json;

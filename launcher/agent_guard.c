@@ -72,7 +72,7 @@ static void on_worker(struct agent *agent, const struct guard_msg *msg,
         streams_take(&agent->streams, msg->worker, fds, msg->count);
     }
     failed = worker_group_take(&agent->attempt.group, msg);
-    if (msg->type == GUARD_SPAWNED) {
+    if (msg->type == GUARD_SPAWNED && msg->worker < agent->attempt.group.n) {
         agent_events_started(&agent->events, &agent->job, &agent->attempt,
                              msg->worker);
     }

@@ -4,9 +4,7 @@
 #include "launcher/proc_ns.h"
 #include "launcher/signal_names.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 
 static const char *health_state(void *arg)
 {
@@ -15,18 +13,21 @@ static const char *health_state(void *arg)
     return agent_state_name(agent->state);
 }
 
+static void end_overdue(const struct worker *worker)
+{
+    if (worker->overdue && worker->state == WORKER_RUNNING) {
+        (void)kill((pid_t)worker->pid, SIGKILL);
+    }
+}
+
 /* Those that had a signal of their choice and the whole grace. */
 static void on_overdue(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
-    const struct worker_group *group = &agent->attempt.group;
     uint32_t i;
 
-    for (i = 0; i < group->n; i++) {
-        if (group->workers[i].overdue &&
-            group->workers[i].state == WORKER_RUNNING) {
-            (void)kill((pid_t)group->workers[i].pid, SIGKILL);
-        }
+    for (i = 0; i < agent->attempt.group.n; i++) {
+        end_overdue(&agent->attempt.group.workers[i]);
     }
 }
 
@@ -79,7 +80,7 @@ static void on_expired(const struct watchdog_timer *timer, void *arg)
     agent->attempt.group.workers[i].overdue = true;
     (void)kill(line[0], timer->signo);
     if (timer->signo == SIGKILL || agent->setup->config->shutdown_ms == 0) {
-        on_overdue(&agent->overdue_timer);
+        end_overdue(&agent->attempt.group.workers[i]);
     } else if (!uv_is_active((uv_handle_t *)&agent->overdue_timer)) {
         (void)uv_timer_start(&agent->overdue_timer, on_overdue,
                              agent->setup->config->shutdown_ms, 0);

@@ -21,8 +21,7 @@ bool report_is_stopped(const struct worker *worker)
 
 bool report_is_done(const struct worker *worker)
 {
-    return worker->state == WORKER_EXITED && worker->wait_status == 0 &&
-           !worker->stopped_by_us;
+    return worker_ended_well(worker) && !worker->stopped_by_us;
 }
 
 bool report_also_failed(const struct outcome *outcome, uint32_t rank)
@@ -31,7 +30,7 @@ bool report_also_failed(const struct outcome *outcome, uint32_t rank)
 
     return rank != outcome->group->first_failure && !worker->stopped_by_us &&
            (worker->state == WORKER_FAILED ||
-            (worker->state == WORKER_EXITED && worker->wait_status != 0));
+            (worker->state == WORKER_EXITED && !worker_ended_well(worker)));
 }
 
 uint32_t report_ranks(const struct worker_group *group,

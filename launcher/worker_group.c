@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool worker_ended_well(const struct worker *worker)
+{
+    return worker->state == WORKER_EXITED && worker->wait_status == 0 &&
+           !worker->overdue;
+}
+
 int worker_group_init(struct worker_group *group, uint32_t n)
 {
     *group = (struct worker_group){ .n = n, .first_failure = WORKER_NONE };
@@ -47,7 +53,7 @@ static bool worker_exited(struct worker_group *group, struct worker *worker,
         worker->stopped_by_us = false; /* its end and our stop crossed */
         group->n_stopped--;
     }
-    return worker_done(group, msg->worker, msg->status != 0 || worker->overdue);
+    return worker_done(group, msg->worker, !worker_ended_well(worker));
 }
 
 static bool worker_failed(struct worker_group *group, struct worker *worker,

@@ -43,6 +43,9 @@ struct worker_group {
     uint32_t first_failure; /* WORKER_NONE: none yet */
 };
 
+/* Whether it has exited with 0, and in time. */
+bool worker_ended_well(const struct worker *worker);
+
 /* 0 or -ENOMEM. */
 int worker_group_init(struct worker_group *group, uint32_t n);
 

@@ -235,6 +235,7 @@ def test_a_timer_may_choose_its_signal_and_exiting_well_is_no_way_out():
                     "timer('s', 0.1, int(signal.SIGUSR1)); time.sleep(100)",
                     n=1)
     assert r.code == 124 and 'sending it SIGUSR1' in r.err, r
+    assert 'already done' not in r.err, r
 
 
 def test_a_signal_that_is_ignored_is_followed_by_sigkill():
